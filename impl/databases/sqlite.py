@@ -1,0 +1,198 @@
+"""SQLite through sqlite-utils: one connection per caller, in autocommit."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlite_utils
+
+from startonce.impl.statements import FENCE, LOCKS, RESERVATIONS, Statement
+from startonce.model.errors import (
+    DatabaseUnusable,
+    ForeignTable,
+    NotApplied,
+    StartOnceError,
+    TableMissing,
+    UnknownOutcome,
+    Unreadable,
+    ValueRefused,
+    shown,
+)
+
+OLDEST = (3, 37, 0)
+"""STRICT tables need this version; RETURNING and upserts are older."""
+
+CERTAINLY_NOT_APPLIED: Mapping[str, str] = {
+    "SQLITE_BUSY": "another connection held the database locked for longer than the timeout",
+    "SQLITE_LOCKED": "another statement of this process holds the table locked",
+    "SQLITE_READONLY": "the database cannot be written by this connection",
+    "SQLITE_CONSTRAINT": "the schema refuses a value",
+    "SQLITE_TOOBIG": "a value is longer than the database stores",
+    "SQLITE_MISMATCH": "a value has a type that the schema refuses",
+    "SQLITE_RANGE": "a parameter is out of range",
+    "SQLITE_AUTH": "the statement is forbidden to this connection",
+    "SQLITE_PERM": "the file's permissions forbid it",
+    "SQLITE_CANTOPEN": "the file or its journal cannot be opened",
+    "SQLITE_NOTADB": "the file is not a SQLite database",
+    "SQLITE_PROTOCOL": "the lock on the write-ahead log could not be had",
+    "SQLITE_INTERRUPT": "the statement was interrupted and rolled back",
+    "SQLITE_ABORT": "the statement was aborted and rolled back",
+    "SQLITE_SCHEMA": "the schema kept changing",
+    "SQLITE_MISUSE": "the connection cannot be used",
+    "SQLITE_ERROR": "the statement does not fit the schema",
+}
+"""The primary codes after which a statement in autocommit certainly changed nothing.
+
+Every other code is an unknown outcome: SQLITE_IOERR and SQLITE_FULL can strike after the commit
+record is in the log, SQLITE_CORRUPT and SQLITE_NOMEM promise nothing.
+"""
+
+_CODES = {getattr(sqlite3, name): name for name in CERTAINLY_NOT_APPLIED}
+_REFUSALS = ("SQLITE_CONSTRAINT", "SQLITE_TOOBIG", "SQLITE_MISMATCH")
+
+
+class SqliteDatabase:
+    """A database as one caller sees it. Made by `connect`."""
+
+    dialect = "SQLite"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise DatabaseUnusable(
+                f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST))} or newer is needed"
+            )
+        if connection.isolation_level is not None:
+            raise DatabaseUnusable("the connection is not in autocommit: pass isolation_level=None")
+        self.connection = connection
+        self.utils = sqlite_utils.Database(
+            connection, recursive_triggers=False, execute_plugins=False
+        )
+        self._execute = self.utils.execute
+        self.parameter_limit = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+        self.schema_ensured = False
+
+    def run(self, statement: Statement, parameters: tuple[Any, ...]) -> list[Any]:
+        """Run one statement and return its rows.
+
+        Raises `TableMissing`, and as the table above says `NotApplied`, `ValueRefused`, `ForeignTable`,
+        `UnknownOutcome`, or for a read `Unreadable`.
+        """
+        try:
+            return self._execute(statement.sql, parameters).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise self._named(statement, error) from error
+
+    def missing(self, *tables: str) -> tuple[str, ...]:
+        """Name those of some tables that do not exist, in their order."""
+        there = {
+            name
+            for (name,) in self._execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+        }
+        return tuple(table for table in tables if table not in there)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def _named(self, statement: Statement, error: Exception) -> StartOnceError:
+        code = getattr(error, "sqlite_errorcode", None)
+        before_sql = code is None and not isinstance(error, sqlite3.OperationalError)
+        name = "SQLITE_MISMATCH" if before_sql else _CODES.get((code or 0) & 0xFF)
+        text = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+        if name == "SQLITE_ERROR":
+            try:
+                missing = self.missing(*statement.tables)
+            except sqlite3.Error:
+                missing = ()
+            if missing and str(error).startswith("no such table"):
+                return TableMissing(missing[0])
+            return ForeignTable(statement.name, text)
+        if not statement.writes:
+            return Unreadable(statement.name, f"{CERTAINLY_NOT_APPLIED.get(name or '', 'an error')}: {text}")
+        if name is None:
+            return UnknownOutcome(statement.name, text)
+        kind = ValueRefused if name in _REFUSALS else NotApplied
+        return kind(statement.name, f"{CERTAINLY_NOT_APPLIED[name]}: {text}")
+
+
+def connect(
+    path: str | os.PathLike[str],
+    *,
+    timeout: float = 5.0,
+    readonly: bool = False,
+    create: bool = True,
+    check_same_thread: bool = True,
+) -> SqliteDatabase:
+    """Open a database file, or `:memory:`; a file that is new becomes a WAL file.
+
+    `timeout` is in seconds: how long a statement waits for another connection's lock. `synchronous` stays
+    at SQLite's default FULL: a claim that a power cut could take back would let a run start twice.
+    Raises `DatabaseUnusable` for a file that is missing (`create=False`, `readonly`), unreadable, or
+    not a database; nothing is written to it.
+    """
+    path = os.fspath(path)
+    file = None if path == ":memory:" else Path(path)
+    mode = "ro" if readonly else "rwc" if create else "rw"
+    if file is not None:
+        _look_at(file, must_exist=mode != "rwc")
+    target = path if file is None else f"file:{quote(os.path.abspath(path))}?mode={mode}"
+    try:
+        connection = sqlite3.connect(
+            target,
+            timeout=timeout,
+            isolation_level=None,
+            uri=file is not None,
+            check_same_thread=check_same_thread,
+        )
+    except sqlite3.Error as error:
+        raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error
+    try:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if pages == 0 and file is not None and not readonly:
+            _make_wal(connection, timeout)
+        return SqliteDatabase(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise DatabaseUnusable(f"{path} cannot be used: {error}") from error
+    except DatabaseUnusable:
+        connection.close()
+        raise
+
+
+def _look_at(file: Path, *, must_exist: bool) -> None:
+    if not file.exists():
+        if must_exist:
+            raise DatabaseUnusable(f"{file} does not exist")
+        if not file.absolute().parent.is_dir():
+            raise DatabaseUnusable(f"{file} cannot be created: there is no such folder")
+        return
+    if file.is_dir():
+        raise DatabaseUnusable(f"{file} is a folder, not a database file")
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+    except OSError as error:
+        raise DatabaseUnusable(f"{file} cannot be read: {error.strerror}") from error
+    if head and head != b"SQLite format 3\0":
+        first = ascii(head[:4])[2:-1]
+        raise DatabaseUnusable(f'{file} is not a SQLite database (its first bytes are "{first}")')
+
+
+def _make_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    # SQLite does not wait for its busy timeout here: several processes may open the new file at once.
+    give_up = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+
+
+TABLES = (RESERVATIONS, LOCKS, FENCE)

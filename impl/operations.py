@@ -1,0 +1,338 @@
+"""Each operation as a generator of statements, with no I/O.
+
+A generator yields a statement with its parameters and is sent the rows that it returned; the error of a
+statement is thrown into it. So the same few lines serve every driver, and whoever drives them can hold,
+crash or starve a caller between any two statements.
+
+Arguments are checked before the first statement. Errors: `InvalidValue` before any SQL, and whatever
+the database raises: `NotApplied`, `UnknownOutcome`, `Unreadable`.
+"""
+
+import re
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
+
+from startonce.impl import statements as sql
+from startonce.impl.statements import Statement
+from startonce.model.errors import (
+    InvalidValue,
+    MalformedRow,
+    TableMissing,
+    TooManyRuns,
+    UnknownOutcome,
+    Vanished,
+    shown,
+)
+from startonce.model.operations import Holding, Reserved
+from startonce.model.reservation import HOLDER_WORDS, Entry, Lock, Reservation, State
+
+Request = tuple[Statement, tuple[Any, ...]]
+Rows = list[Any]
+T = TypeVar("T")
+Operation = Generator[Request, Rows, T]
+
+_plain = re.compile(r"[A-Za-z0-9._~-]{1,200}", re.ASCII).fullmatch
+
+
+def check(what: str, value: object) -> None:
+    """Refuse a key or run id outside the input rules (IN-1). Raises `InvalidValue`."""
+    if type(value) is str and _plain(value):
+        return
+    if not isinstance(value, str):
+        why = f"a {type(value).__name__}, not a str"
+    elif type(value) is not str:
+        why = "a subclass of str: pass a plain one"
+    elif not value:
+        why = "empty"
+    elif len(value) > 200:
+        why = f"{len(value)} characters long, at most 200 are allowed"
+    else:
+        odd = next(c for c in value if not _plain(c))
+        why = f"{shown(odd)} is not one of A-Z a-z 0-9 . _ ~ -"
+    raise InvalidValue(what, value, why)
+
+
+# --- reservations -----------------------------------------------------------------------------------
+
+
+def reserve(key: str, run_id: str, now: int, *, create: bool = False) -> Operation[Reserved]:
+    """Decide which run a key means, creating its reservation if it is new (RSV).
+
+    `create` ensures the whole schema first; it is created in any case where the table is missing. A
+    lost reply to the insert is resolved by the read-back, with `created` False. Raises `Vanished`.
+    """
+    check("key", key)
+    check("run id", run_id)
+    insert = (sql.INSERT, (key, run_id, now, now))
+    inserted: bool | None = None
+    try:
+        if create:
+            for statement in sql.CREATE_RESERVATIONS:
+                yield statement, ()
+        try:
+            inserted = _changed_one(sql.INSERT, (yield insert))
+        except TableMissing:
+            for statement in sql.CREATE_RESERVATIONS:
+                yield statement, ()
+            inserted = _changed_one(sql.INSERT, (yield insert))
+    except UnknownOutcome as error:
+        if error.statement != sql.INSERT.name:
+            raise
+    try:
+        row = _row(key, (yield sql.READ_BACK, (key,)))
+    except TableMissing:
+        row = None
+    if row is None:
+        raise Vanished(key)
+    return Reserved(row, inserted is True and row.run_id == run_id)
+
+
+def claim(key: str, run_id: str, now: int) -> Operation[bool]:
+    """Take the right to start a run; True for exactly one caller (CLM)."""
+    check("key", key)
+    check("run id", run_id)
+    try:
+        return _changed_one(sql.CLAIM, (yield sql.CLAIM, (now, key, run_id)))
+    except TableMissing:
+        return False
+
+
+def release(key: str, run_id: str, now: int) -> Operation[bool]:
+    """Give a claim back, only after the execution fence refused this very start (REL)."""
+    check("key", key)
+    check("run id", run_id)
+    try:
+        return _changed_one(sql.RELEASE, (yield sql.RELEASE, (now, key, run_id)))
+    except TableMissing:
+        return False
+
+
+def settle(run_id: str, now: int) -> Operation[int]:
+    """Spend every key of a run that is over; answer how many there were (SET)."""
+    check("run id", run_id)
+    try:
+        return len((yield sql.SETTLE, (now, run_id)))
+    except TableMissing:
+        return 0
+
+
+def read(key: str) -> Operation[Reservation | None]:
+    """Read the row of a key (RD)."""
+    check("key", key)
+    try:
+        return _row(key, (yield sql.READ, (key,)))
+    except TableMissing:
+        return None
+
+
+def for_runs(run_ids: Sequence[str], limit: int) -> Operation[tuple[Reservation, ...]]:
+    """Read every row naming one of the runs, each once, in order of key (RUN).
+
+    `limit` is the number of parameters that the database binds in one statement.
+    """
+    if len(run_ids) > limit:
+        raise TooManyRuns(len(run_ids), limit)
+    for run_id in run_ids:
+        check("run id", run_id)
+    if not run_ids:
+        return ()
+    try:
+        rows = yield sql.for_runs(len(run_ids)), tuple(run_ids)
+    except TableMissing:
+        return ()
+    return tuple(_reservation(sql.READ.name, row) for row in rows)
+
+
+def purge(settled_before: int, limit: int) -> Operation[int]:
+    """Delete the oldest terminal rows last changed before a horizon; answer how many (PRG).
+
+    `settled_before` is in milliseconds, UTC; `limit` bounds the statement.
+    """
+    check_count("limit", limit)
+    try:
+        return len((yield sql.PURGE, (settled_before, settled_before, limit)))
+    except TableMissing:
+        return 0
+
+
+# --- the run lock -----------------------------------------------------------------------------------
+
+
+def take_lock(key: str, run_id: str, holder: str, now: int) -> Operation[Holding]:
+    """Take the lock of a run whose row is `started`, then read who holds it (LCK).
+
+    A lost reply to the insert is resolved by reading the holder back, and by nothing else (LCK-5).
+    """
+    check("key", key)
+    check("run id", run_id)
+    check_token(holder)
+    try:
+        try:
+            yield sql.INSERT_LOCK, (holder, now, key, run_id)
+        except UnknownOutcome:
+            pass
+        lock = _lock(run_id, (yield sql.READ_HOLDER, (run_id,)))
+    except TableMissing:
+        lock = None
+    return Holding(lock is not None and lock.holder == holder, lock.holder if lock else None)
+
+
+def lock_of(run_id: str) -> Operation[Lock | None]:
+    """Read the lock of a run."""
+    check("run id", run_id)
+    try:
+        return _lock(run_id, (yield sql.READ_LOCK, (run_id,)))
+    except TableMissing:
+        return None
+
+
+def persist(run_id: str, holder: str, result: str) -> Operation[bool]:
+    """Mark an execution ended and keep its result, a JSON text (LCK-1)."""
+    check("run id", run_id)
+    check_token(holder)
+    try:
+        return _changed_one(sql.PERSIST, (yield sql.PERSIST, (result, run_id, holder)))
+    except TableMissing:
+        return False
+
+
+def read_both(key: str) -> Operation[tuple[Reservation, Lock | None] | None]:
+    """Read a row and its run's lock at one moment."""
+    check("key", key)
+    try:
+        rows = yield sql.READ_BOTH, (key,)
+    except TableMissing as missing:
+        if missing.table != sql.LOCKS:
+            return None
+        row = yield from read(key)  # half a schema: the next reserve completes it
+        return None if row is None else (row, None)
+    row = _row(key, rows)
+    if row is None:
+        return None
+    holder, ended, result, created_at = rows[0][5:]
+    if holder is None:
+        return row, None
+    return row, _lock(row.run_id, [(row.run_id, key, holder, ended, result, created_at)])
+
+
+# --- what an operator does --------------------------------------------------------------------------
+
+
+def fence() -> Operation[bool]:
+    """Say whether the fence is closed; no table or row means open, unreadable is an error."""
+    try:
+        rows = yield sql.READ_FENCE, ()
+    except TableMissing:
+        return False
+    if not rows:
+        return False
+    if len(rows) == 1 and rows[0][0] in (0, 1):
+        return bool(rows[0][0])
+    raise MalformedRow(sql.READ_FENCE.name, f"the fence is {shown(rows)}, not one row of 0 or 1")
+
+
+def close_fence() -> Operation[None]:
+    """Close the fence, creating it if need be."""
+    yield from _write_fence(sql.CLOSE_FENCE)
+
+
+def open_fence() -> Operation[None]:
+    """Open the fence, creating it if need be."""
+    yield from _write_fence(sql.OPEN_FENCE)
+
+
+def inventory(after: tuple[str, str] | None, limit: int) -> Operation[tuple[Entry, ...]]:
+    """Read a page of what a drain must wait for or explain, in order of (key, run id) (INV)."""
+    check_count("limit", limit)
+    if after is not None:
+        check("key", after[0])
+        check("run id", after[1])
+    start = after or ("", "")
+    try:
+        rows = yield sql.INVENTORY, (*start, *start, limit)
+    except TableMissing as missing:
+        if missing.table == sql.RESERVATIONS:
+            return ()
+        raise MalformedRow(sql.INVENTORY.name, f"{sql.LOCKS} is missing: half a schema") from missing
+    return tuple(_entry(row) for row in rows)
+
+
+def _write_fence(statement: Statement) -> Operation[None]:
+    try:
+        yield statement, ()
+    except TableMissing:
+        for create in sql.CREATE_FENCE:
+            yield create, ()
+        yield statement, ()
+
+
+# --- rows to values ---------------------------------------------------------------------------------
+
+
+def check_token(holder: str) -> None:
+    """Refuse a lock holder that is no token: a delivery never takes a lock as `free` or `cancel`."""
+    check("holder", holder)
+    if holder in HOLDER_WORDS:
+        raise InvalidValue("holder", holder, "reserved for operators")
+
+
+def check_count(what: str, value: int) -> None:
+    """Refuse a bound that is not a positive whole number."""
+    if type(value) is not int or value < 1:
+        raise InvalidValue(what, value, "not a whole number of at least 1")
+
+
+_STATES = {state.value: state for state in State}
+
+
+def _changed_one(statement: Statement, rows: Rows) -> bool:
+    """Say whether a conditional write changed its one row; anything else is an unknown outcome."""
+    if not rows:
+        return False
+    if len(rows) == 1:
+        return True
+    raise UnknownOutcome(statement.name, f"{len(rows)} rows changed where at most one can be")
+
+
+def _row(key: str, rows: Rows) -> Reservation | None:
+    if not rows:
+        return None
+    row = _reservation(sql.READ.name, rows[0])
+    if len(rows) > 1 or row.key != key:
+        raise MalformedRow(sql.READ.name, f"the row of key {shown(key)} has key {shown(row.key)}")
+    return row
+
+
+def _reservation(statement: str, row: Sequence[Any]) -> Reservation:
+    key, run_id, state, created_at, updated_at = row[:5]
+    if (
+        state in _STATES
+        and type(key) is type(run_id) is str
+        and type(created_at) is type(updated_at) is int
+    ):
+        return Reservation(key, run_id, _STATES[state], created_at, updated_at)
+    raise MalformedRow(statement, f"{shown(tuple(row), 200)} is not a reservation")
+
+
+def _lock(run_id: str, rows: Rows) -> Lock | None:
+    if not rows:
+        return None
+    lock = Lock(*rows[0])
+    if lock.run_id == run_id and type(lock.holder) is str and lock.ended in (0, 1):
+        return lock._replace(ended=bool(lock.ended))
+    raise MalformedRow(sql.READ_LOCK.name, f"{shown(tuple(rows[0]), 200)} is not a run lock")
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    key, run_id, state, holder, ended = row
+    if type(key) is not str or type(run_id) is not str or not (state is None or state in _STATES):
+        raise MalformedRow(sql.INVENTORY.name, f"{shown(tuple(row), 200)} is not an entry")
+    if state is None or state == State.TERMINAL:
+        kind = "settled or purged, still held"
+    elif holder is None:
+        kind = "reserved" if state == State.RESERVED else "never reached the lock"
+    elif holder in HOLDER_WORDS:
+        kind = f"held by a {holder}"
+    else:
+        kind = "ended, not settled" if ended else "reached the lock, not ended"
+    return Entry(key, run_id, _STATES.get(state), holder, bool(ended), kind)
