@@ -119,9 +119,9 @@ def create_index(db: Database) -> tuple[Database, None]:
 def insert(db: Database, key: str, run_id: str, now: int) -> tuple[Database, bool | None]:
     """Insert the proposal unless the key exists; say whether a row was inserted (RSV-1, RSV-2).
 
-    None: there is no table yet, which is for the caller to create (RSV-6).
+    None: the schema is not whole yet, which is for the caller to see to (RSV-6).
     """
-    if db.rows is None:
+    if db.rows is None or db.locks is None:
         return db, None
     if db.row(key) is not None:
         return db, False

@@ -1,0 +1,300 @@
+"""Every edge of the walked scopes, refusals included, executed on a subject. No sampling.
+
+After each edge the answer and the whole table are compared with the model's, and every clause that says
+something about the step is evaluated on what was observed. A caller that the scope holds inside an
+operation is really held: its operation was begun and its first statement run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from startonce.model.interleaving import Action
+from startonce.model.operations import PROGRAMS, Call, Ended, UnexpectedStatement
+from startonce.model.predicates import GOES_ON, judge
+from startonce.model.reservation import Database, Reservation, State
+from startonce.oracle import scopes
+from startonce.oracle.ledger import Divergence, Ledger
+from startonce.oracle.scopes import EDGES, NOW, STATEMENTS, Edge, Graph, Scope, dated
+from startonce.oracle.subject import STEPPING, Held, Subject
+
+Progress = Callable[[int], None]
+
+
+class Walked(NamedTuple):
+    """How much of a scope was executed."""
+
+    name: str
+    what: str
+    tables: int
+    states: int
+    edges: int
+    effective: int
+    executed: int
+
+
+BLAME = {
+    "reserve": "RSV-3", "claim": "CLM-1", "release": "REL-1", "settle": "SET-1", "read": "RD-3",
+    "for_runs": "RUN-1", "purge": "PRG-1", "inventory": "INV-1", "take_lock": "LCK-2",
+    "lock_of": "RD-3", "persist": "LCK-1", "fence": "RD-3", "close_fence": "STA-3",
+    "open_fence": "STA-3",
+}  # fmt: skip
+"""The clause that names a divergence which breaks none of the predicates."""
+
+
+def walk(subject: Subject, ledger: Ledger, progress: Progress = lambda edges: None) -> list[Walked]:
+    """Execute every edge of every scope that the subject is able to; give what was walked."""
+    walker = _Walker(subject, ledger, progress)
+    reports = [walker.whole_operations(), walker.reads()]
+    if STEPPING in subject.capabilities:
+        reports += [walker.statements(scope) for scope in STATEMENTS]
+        reports.append(walker.held_locks())
+    else:
+        ledger.not_checked(["RSV-5"], "no stepping: a caller cannot be held inside reserve")
+    reports += [walker.locks(), walker.bare()]
+    walker.finish()
+    return reports
+
+
+class _Walker:
+    def __init__(self, subject: Subject, ledger: Ledger, progress: Progress) -> None:
+        self.subject = subject
+        self.ledger = ledger
+        self.progress = progress
+        self.kept: Counter[int] = Counter()
+        self.edges: dict[int, tuple[Edge, str]] = {}
+        self.executed = 0
+        self.present: Sequence[Any] = ()
+
+    def finish(self) -> None:
+        """Count what every kept edge evaluated, once for each time that it was executed."""
+        for number, times in self.kept.items():
+            edge, check = self.edges[number]
+            self.ledger.count(edge.clauses(), check, times)
+
+    # --- the scopes ---------------------------------------------------------------------------------
+
+    def whole_operations(self) -> Walked:
+        """Walk the scope *edges*: whole operations from every table."""
+        self._empty()
+        count = Counter[str]()
+        for table in scopes.tables(EDGES.keys, EDGES.runs):
+            edges = scopes.whole_edges(table, EDGES.keys, EDGES.runs)
+            self._from_table(table, [(edge, None) for edge in edges], (), "edges")
+            self._tally(count, edges)
+        self._nothing_else()
+        return Walked("edges", "2 keys, 3 runs", *_counts(count))
+
+    def reads(self) -> Walked:
+        """Walk every read and a purge of one row, from every table of the scope *edges*."""
+        self._empty()
+        count = Counter[str]()
+        for table in scopes.tables(EDGES.keys, EDGES.runs):
+            edges = scopes.read_edges(table, EDGES.keys, EDGES.runs)
+            self._from_table(table, [(edge, None) for edge in edges], (), "edges")
+            self._tally(count, edges)
+        self._nothing_else()
+        return Walked("reads", "2 keys, 3 runs", *_counts(count))
+
+    def statements(self, scope: Scope) -> Walked:
+        """Walk a scope in which callers are held between their statements."""
+        graph = scopes.graph(scope)
+        self._empty()
+        count = Counter[str]()
+        for held, some in graph.by_held.items():
+            self._statements(graph, held, some, count)
+        self._nothing_else()
+        what = f"{_n(scope.keys, 'key')}, {_n(scope.runs, 'run')}, {scope.callers} callers"
+        return Walked("statements", what, *_counts(count))
+
+    def _statements(
+        self, graph: Graph, held: scopes.Held, some: list[Database], count: Counter[str]
+    ) -> None:
+        callers: list[Held | None] = [None] * len(held)
+        for table in some:
+            for caller, call in enumerate(held):
+                if call is not None and callers[caller] is None:
+                    callers[caller] = self._hold(caller, call)
+            edges = list(scopes.edges_from(graph.scope, table, held))
+            for caller in self._from_table(table, edges, callers, "statements"):
+                callers[caller] = None
+            self._tally(count, [edge for edge, _ in edges])
+        for caller_held in callers:
+            if caller_held is not None:
+                caller_held.crash()
+
+    def locks(self) -> Walked:
+        """Walk every operation on run locks, and every other one beside them."""
+        count = Counter[str]()
+        for table in scopes.lock_tables():
+            edges = list(scopes.lock_edges(table))
+            self._each(edges, "locks")
+            self._tally(count, edges)
+        return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count))
+
+    def held_locks(self) -> Walked:
+        """Walk every read-back of a lock, from every table, whether its insert took it or not."""
+        count = Counter[str]()
+        for table in scopes.lock_tables():
+            edges = [scopes.held_edge(table, call) for call in scopes.lock_calls()]
+            for edge in edges:
+                self._hold_and_run(edge, "locks")
+            self._tally(count, edges)
+        return Walked("held locks", "1 key, 2 runs, 2 holders", *_counts(count))
+
+    def bare(self) -> Walked:
+        """Walk every operation on databases in which tables are missing."""
+        edges = list(scopes.bare_edges())
+        self._each(edges, "edges")
+        count = Counter[str]()
+        for before in {edge.before for edge in edges}:
+            self._tally(count, [edge for edge in edges if edge.before == before])
+        return Walked("bare", "missing tables, every fence", *_counts(count))
+
+    def _tally(self, count: Counter[str], edges: Iterable[Edge]) -> None:
+        count["tables"] += 1
+        number = 0
+        for edge in edges:
+            number += 1
+            count["effective"] += edge.effective
+        count["edges"] += number
+        self.progress(number)
+
+    # --- executing ----------------------------------------------------------------------------------
+
+    def _from_table(
+        self,
+        table: Database,
+        edges: list[tuple[Edge, int | None]],
+        callers: Iterable[Held | None],
+        check: str,
+    ) -> list[int]:
+        """Execute edges from one table; give the held callers that have ended."""
+        held = tuple(callers)
+        subject, kept = self.subject, self.kept
+        ended = []
+        for edge, caller in edges:
+            rows = edge.before.rows or ()
+            if rows != self.present:
+                subject.put_rows(rows, self.present)
+            moving = held[caller] if caller is not None else None
+            if moving is not None:
+                ended.append(caller)
+            else:
+                moving = subject.begin(len(held) if caller is None else caller, edge.call)
+            outcome = moving.step()
+            while outcome is None and edge.statement is None:
+                outcome = moving.step()
+            answer = GOES_ON if outcome is None else outcome.answer
+            self.present = subject.dump_rows()
+            self.executed += 1
+            if answer == edge.answer and self.present == edge.after.rows:
+                number = id(edge)
+                kept[number] += 1
+                if number not in self.edges:
+                    self.edges[number] = (edge, check)
+            else:
+                self._diverged(edge, subject.dump(), answer, check)
+            if outcome is None:
+                moving.crash()
+        return [caller for caller in ended if caller is not None]
+
+    def _each(self, edges: Iterable[Edge], check: str) -> None:
+        """Execute whole operations, each from a database put for it."""
+        before: Database | None = None
+        for edge in edges:
+            if edge.before != before:
+                self.subject.put(edge.before)
+            held = self.subject.begin(0, edge.call)
+            outcome = held.step()
+            while outcome is None:
+                outcome = held.step()
+            after = self.subject.dump()
+            self._compare(edge, after, outcome.answer, check)
+            before = after
+
+    def _hold_and_run(self, edge: Edge, check: str) -> None:
+        held = self._hold(0, edge.call)
+        self.subject.put(edge.before)
+        if held is None:
+            return
+        outcome = held.step()
+        answer = GOES_ON if outcome is None else outcome.answer
+        self._compare(edge, self.subject.dump(), answer, check)
+
+    def _compare(self, edge: Edge, after: Database, answer: Any, check: str) -> None:
+        if answer == edge.answer and after == edge.after:
+            self.ledger.count(edge.clauses(), check)
+        else:
+            self._diverged(edge, after, answer, check)
+
+    def _hold(self, caller: int, call: Call) -> Held | None:
+        """Bring a caller to where a scope holds it, by running its first statement for real."""
+        (first,) = call.heard
+        key, run_id = call.args[:2]
+        if call.operation == "reserve":
+            before = Database(() if first else (_other(key),), ())
+        else:
+            started = Reservation(key, run_id, State.STARTED, 0, 0)
+            before = Database((started,) if first else (), ())
+        if call.operation == "reserve":
+            self.subject.put_rows(before.rows or (), self.present)
+        else:
+            self.subject.put(before)
+        begun = call._replace(heard=())
+        held = self.subject.begin(caller, begun)
+        outcome = held.step()
+        self.present = self.subject.dump_rows()
+        if outcome is None:
+            return held
+        edge = scopes.single(before, begun)
+        self._diverged(edge, self.subject.dump(), outcome.answer, "statements")
+        return None
+
+    def _empty(self) -> None:
+        self.subject.put(Database((), ()))
+        self.present = self.subject.dump_rows()
+
+    def _nothing_else(self) -> None:
+        """After a walk over reservations alone there must be no lock and no fence."""
+        left = self.subject.dump()
+        if left.locks or left.fence_closed is not None:
+            edge = scopes.whole(Database((), ()), "read", "k1")
+            self._diverged(edge, left, None, "edges")
+
+    def _diverged(self, edge: Edge, after: Database, answer: Any, check: str) -> None:
+        clauses = blamed(edge, after, answer)
+        action = Action(
+            "run", "A", edge.call.operation, edge.call.args, edge.call.now, edge.statement or ""
+        )
+        self.ledger.violated(
+            Divergence(
+                clauses,
+                check,
+                edge.before,
+                (action,),
+                (edge.answer, edge.after),
+                (answer, after),
+            )
+        )
+
+
+def blamed(edge: Edge, after: Database, answer: Any) -> tuple[str, ...]:
+    """Name the clauses that an observed step breaks, the most telling first."""
+    broken = [clause for clause, kept in judge(edge.step(after, answer)) if not kept]
+    return tuple(dict.fromkeys(broken)) or (BLAME[edge.call.operation],)
+
+
+def _other(key: str) -> Reservation:
+    return Reservation(key, "r0", State.RESERVED, 0, 0)
+
+
+def _counts(count: Counter[str]) -> tuple[int, int, int, int, int]:
+    return count["tables"], count["tables"], count["edges"], count["effective"], count["edges"]
+
+
+def _n(some: tuple[str, ...], noun: str) -> str:
+    return f"{len(some)} {noun}{'s' if len(some) > 1 else ''}"
+
+
+__all__ = ["Ended", "PROGRAMS", "UnexpectedStatement", "Walked", "walk"]

@@ -1,0 +1,330 @@
+"""Our own implementation on SQLite as a subject of the oracle, with every capability.
+
+Faults are real where they can be: a statement that is not applied is interrupted by SQLite, a stale
+read runs in a transaction begun earlier, a refused write is refused by `PRAGMA query_only`. A lost reply
+is a reply that this file keeps to itself.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from startonce.impl import operations as op
+from startonce.impl import statements as sql
+from startonce.impl.databases.sqlite import SqliteDatabase, connect
+from startonce.impl.operations import Operation
+from startonce.impl.statements import Statement
+from startonce.model.errors import (
+    NotApplied,
+    StartOnceError,
+    TableMissing,
+    UnknownOutcome,
+    Unreadable,
+    Vanished,
+)
+from startonce.model.operations import (
+    NOT_APPLIED,
+    UNKNOWN,
+    UNREADABLE,
+    VANISHED,
+    Call,
+    Ended,
+    Fault,
+    Raised,
+    Reserved,
+)
+from startonce.model.reservation import Database, Lock, Reservation, State
+from startonce.oracle.subject import (
+    DENY,
+    FAULTS,
+    OPERATIONS,
+    PROBES,
+    REPLICA,
+    STEPPING,
+    Held,
+    Subject,
+)
+
+PARAMETER_LIMIT = 100
+"""Ids that one `for_runs` binds here: as few as on D1."""
+
+Operations = dict[str, Callable[..., Operation[Any]]]
+
+OURS: Operations = {
+    "reserve": lambda now, key, run_id, create=False: op.reserve(key, run_id, now, create=create),
+    "claim": lambda now, key, run_id: op.claim(key, run_id, now),
+    "release": lambda now, key, run_id: op.release(key, run_id, now),
+    "settle": lambda now, run_id: op.settle(run_id, now),
+    "read": lambda now, key: op.read(key),
+    "for_runs": lambda now, *run_ids: op.for_runs(run_ids, PARAMETER_LIMIT),
+    "purge": lambda now, horizon, limit: op.purge(horizon, limit),
+    "inventory": lambda now, after, limit: op.inventory(after, limit),
+    "take_lock": lambda now, key, run_id, holder: op.take_lock(key, run_id, holder, now),
+    "lock_of": lambda now, run_id: op.lock_of(run_id),
+    "persist": lambda now, run_id, holder, result: op.persist(run_id, holder, result),
+    "fence": lambda now: op.fence(),
+    "close_fence": lambda now: op.close_fence(),
+    "open_fence": lambda now: op.open_fence(),
+}
+
+_DUMP_ROWS = f"SELECT key, run_id, state, created_at, updated_at FROM {sql.RESERVATIONS} ORDER BY key"
+_DUMP_LOCKS = (
+    f"SELECT run_id, key, holder, ended, result, created_at FROM {sql.LOCKS} ORDER BY run_id"
+)
+_DUMP_FENCE = f"SELECT closed FROM {sql.FENCE}"
+_DELETE_ROW = f"DELETE FROM {sql.RESERVATIONS} WHERE key = ?"
+_REPLACE_ROW = f"REPLACE INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)"
+_PUT_ROW = f"INSERT INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)"
+_PUT_LOCK = f"INSERT INTO {sql.LOCKS} VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_FENCE = f"INSERT INTO {sql.FENCE} VALUES (1, ?)"
+_STATES = {state.value: state for state in State}
+
+
+def raised(error: StartOnceError) -> Raised:
+    """Name an error of the implementation as the model names it."""
+    for kind, name in (
+        (Vanished, VANISHED),
+        (UnknownOutcome, UNKNOWN),
+        (NotApplied, NOT_APPLIED),
+        (Unreadable, UNREADABLE),
+    ):
+        if isinstance(error, kind):
+            return name
+    return Raised(type(error).__name__)
+
+
+class SqlHeld:
+    """One of our operations, held before its next statement."""
+
+    def __init__(
+        self, subject: "SqlSubject", database: SqliteDatabase, operation: Operation[Any]
+    ) -> None:
+        self._subject = subject
+        self._database = database
+        self._operation = operation
+        self.statement: str | None = None
+        self._request: tuple[Statement, tuple[Any, ...]]
+        self.refused: Ended | None = None
+        try:
+            self._request = next(operation)
+        except StopIteration as stop:
+            self.refused = Ended(stop.value)
+        except StartOnceError as error:
+            self.refused = Ended(raised(error))
+        else:
+            self.statement = self._request[0].name
+
+    def step(self, fault: Fault = Fault.NONE) -> Ended | None:
+        """Run the next statement under a fault."""
+        if self.refused is not None:
+            return self.refused
+        try:
+            try:
+                if fault is Fault.NONE:
+                    rows = self._database.run(*self._request)
+                else:
+                    if fault is Fault.LATE:
+                        self._on_its_way = self._request
+                    rows = self._subject.run_under(fault, self._database, self._request)
+            except StartOnceError as error:
+                self._request = self._operation.throw(error)
+            else:
+                self._request = self._operation.send(rows)
+        except StopIteration as stop:
+            self._database.schema_ensured |= isinstance(stop.value, Reserved)
+            return Ended(stop.value)
+        except StartOnceError as error:
+            return Ended(raised(error))
+        self.statement = self._request[0].name
+        return None
+
+    def crash(self) -> None:
+        """Forget the operation where it stands."""
+        self._operation.close()
+
+    def land(self) -> None:
+        """Run the statement that was on its way, for nobody: what it answers is lost."""
+        try:
+            self._database.run(*self._on_its_way)
+        except (NotApplied, TableMissing):
+            return
+
+
+class SqlSubject(Subject):
+    """Our operations over SQLite: a file with one connection per caller, or one in memory for all."""
+
+    capabilities = OPERATIONS | {STEPPING, FAULTS, DENY, PROBES}
+
+    def __init__(
+        self, path: str | Path = ":memory:", operations: Operations = OURS, *, timeout: float = 5.0
+    ) -> None:
+        self._path = str(path)
+        self._timeout = timeout
+        self._operations = operations
+        self.in_memory = self._path == ":memory:"
+        if not self.in_memory:
+            self.capabilities = self.capabilities | {REPLICA}
+        self.observer = self._connect()
+        self._callers: list[SqliteDatabase] = []
+        self._replica: SqliteDatabase | None = None
+        self._denied = False
+        (mode,) = self._raw("PRAGMA journal_mode").fetchone()
+        self.name = f"SQLite {sqlite3.sqlite_version}, " + (
+            "in memory" if self.in_memory else f"{mode.upper()} file"
+        )
+
+    def _connect(self) -> SqliteDatabase:
+        database = connect(self._path, timeout=self._timeout)
+        database.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here
+        return database
+
+    def database(self, caller: int) -> SqliteDatabase:
+        """Return a caller's own connection; in memory there is but one."""
+        if self.in_memory:
+            return self.observer
+        while len(self._callers) <= caller:
+            self._callers.append(self._connect())
+            self._callers[-1].schema_ensured = self.observer.schema_ensured
+            if self._denied:
+                self.deny(True)
+        return self._callers[caller]
+
+    def _raw(self, text: str, parameters: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        return self.observer.connection.execute(text, parameters)
+
+    def put(self, db: Database) -> None:
+        """Make the database be exactly this."""
+        raw = self.observer.connection
+        raw.execute("PRAGMA query_only = 0")
+        raw.execute("BEGIN IMMEDIATE")
+        tables = (
+            (sql.RESERVATIONS, db.rows, _PUT_ROW, sql.CREATE_RESERVATIONS[:4]),
+            (sql.LOCKS, db.locks, _PUT_LOCK, sql.CREATE_RESERVATIONS[4:]),
+            (
+                sql.FENCE,
+                None if db.fence_closed is None else ((db.fence_closed,),),
+                _PUT_FENCE,
+                sql.CREATE_FENCE,
+            ),
+        )
+        for table, rows, insert, creates in tables:
+            if rows is None:
+                raw.execute(f"DROP TABLE IF EXISTS {table}")
+                continue
+            for create in creates:
+                raw.execute(create.sql)
+            raw.execute(f"DELETE FROM {table}")  # noqa: S608
+            raw.executemany(insert, rows)
+        raw.execute("COMMIT")
+        if self._denied:
+            self.deny(True)
+        for database in (self.observer, *self._callers):
+            database.schema_ensured = db.rows is not None and db.locks is not None
+
+    def put_rows(self, rows: tuple[Reservation, ...], present: Sequence[Any]) -> None:
+        """Replace the rows, of which these are present: a few statements, for walks of many steps."""
+        execute = self.observer.connection.execute
+        wanted = {row[0] for row in rows}
+        work: list[tuple[str, tuple[Any, ...]]] = [
+            (_DELETE_ROW, (row[0],)) for row in present if row[0] not in wanted
+        ]
+        work += [(_REPLACE_ROW, row) for row in rows if row not in present]
+        together = len(work) > 1 and not self.in_memory
+        if together:
+            execute("BEGIN IMMEDIATE")
+        for text, parameters in work:
+            execute(text, parameters)
+        if together:
+            execute("COMMIT")
+
+    def dump(self) -> Database:
+        """Show everything in the database, by statements of its own."""
+        rows = locks = closed = None
+        execute = self.observer.connection.execute
+        try:
+            rows = tuple(
+                [Reservation(k, r, _STATES[s], c, u) for k, r, s, c, u in execute(_DUMP_ROWS)]
+            )
+        except sqlite3.OperationalError as error:
+            self._must_be_missing(sql.RESERVATIONS, error)
+        try:
+            locks = tuple([Lock(r, k, h, bool(e), v, c) for r, k, h, e, v, c in execute(_DUMP_LOCKS)])
+        except sqlite3.OperationalError as error:
+            self._must_be_missing(sql.LOCKS, error)
+        try:
+            closed = any(c for (c,) in execute(_DUMP_FENCE))
+        except sqlite3.OperationalError as error:
+            self._must_be_missing(sql.FENCE, error)
+        return Database(rows, locks, closed)
+
+    def dump_rows(self) -> tuple[Any, ...]:
+        """Show the rows alone, as they are stored, in order of key."""
+        return tuple(self.observer.connection.execute(_DUMP_ROWS).fetchall())
+
+    def _must_be_missing(self, table: str, error: sqlite3.Error) -> None:
+        if not self.observer.missing(table):
+            raise error
+
+    def begin(self, caller: int, call: Call) -> SqlHeld:
+        """Begin an operation for a caller."""
+        database = self.database(caller)
+        more = {} if database.schema_ensured or call.operation != "reserve" else {"create": True}
+        operation = self._operations[call.operation](call.now, *call.args, **more)
+        return SqlHeld(self, database, operation)
+
+    def run_under(
+        self,
+        fault: Fault,
+        database: SqliteDatabase,
+        request: tuple[Statement, tuple[Any, ...]],
+    ) -> list[Any]:
+        """Run a statement that a fault befalls."""
+        statement = request[0]
+        if fault is Fault.STALE:
+            assert self._replica is not None
+            return self._replica.run(*request)
+        if fault is Fault.NOT_APPLIED:
+            if self._denied and statement.writes:
+                return database.run(*request)
+            database.connection.set_progress_handler(lambda: 1, 1)
+            try:
+                database.run(*request)
+            finally:
+                database.connection.set_progress_handler(None, 0)
+            raise AssertionError(f"SQLite could not be interrupted in {statement.name}")
+        if not statement.writes:
+            raise Unreadable(statement.name, "the reply was lost")
+        if fault is Fault.LOST:
+            database.run(*request)
+        raise UnknownOutcome(statement.name, "the reply was lost")
+
+    def land(self, held: Held) -> None:
+        """Apply the statement of a caller that went on without its reply."""
+        assert isinstance(held, SqlHeld)
+        held.land()
+
+    def pin(self) -> None:
+        """Begin a read transaction: it sees the database as it is now until it ends."""
+        if self._replica is None:
+            self._replica = self._connect()
+        self.unpin()
+        self._replica.connection.execute("BEGIN")
+        self._replica.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+
+    def unpin(self) -> None:
+        """End the read transaction."""
+        if self._replica is not None and self._replica.connection.in_transaction:
+            self._replica.connection.execute("ROLLBACK")
+
+    def deny(self, denied: bool) -> None:
+        """Refuse, or again allow, every write of every caller."""
+        self._denied = denied
+        for database in self._callers or [self.observer]:
+            database.connection.execute(f"PRAGMA query_only = {int(denied)}")
+
+    def close(self) -> None:
+        """Close every connection."""
+        for database in (*self._callers, self.observer, self._replica):
+            if database is not None:
+                database.close()
