@@ -10,6 +10,7 @@ the database raises: `NotApplied`, `UnknownOutcome`, `Unreadable`.
 
 import re
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from startonce.impl import statements as sql
@@ -166,11 +167,9 @@ def take_lock(key: str, run_id: str, holder: str, now: int) -> Operation[Holding
     check("key", key)
     check("run id", run_id)
     check_token(holder)
+    with suppress(UnknownOutcome, TableMissing):
+        yield sql.INSERT_LOCK, (holder, now, key, run_id)
     try:
-        try:
-            yield sql.INSERT_LOCK, (holder, now, key, run_id)
-        except UnknownOutcome:
-            pass
         lock = _lock(run_id, (yield sql.READ_HOLDER, (run_id,)))
     except TableMissing:
         lock = None

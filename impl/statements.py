@@ -30,6 +30,22 @@ def _read(name: str, sql: str, *tables: str) -> Statement:
 
 CREATE_RESERVATIONS = (
     _write(
+        "create locks",
+        f"""
+CREATE TABLE IF NOT EXISTS {LOCKS} (
+  run_id     TEXT NOT NULL PRIMARY KEY,
+  key        TEXT,
+  holder     TEXT NOT NULL,
+  ended      INTEGER NOT NULL CHECK (ended IN (0, 1)),
+  result     TEXT,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID""",
+    ),
+    _write(
+        "create index",
+        f"CREATE INDEX IF NOT EXISTS {LOCKS}_held ON {LOCKS} (key, run_id) WHERE ended = 0",
+    ),
+    _write(
         "create reservations",
         f"""
 CREATE TABLE IF NOT EXISTS {RESERVATIONS} (
@@ -54,24 +70,9 @@ CREATE TABLE IF NOT EXISTS {RESERVATIONS} (
         f"CREATE INDEX IF NOT EXISTS {RESERVATIONS}_spent ON {RESERVATIONS} (updated_at, key) "
         "WHERE state = 'terminal'",
     ),
-    _write(
-        "create locks",
-        f"""
-CREATE TABLE IF NOT EXISTS {LOCKS} (
-  run_id     TEXT NOT NULL PRIMARY KEY,
-  key        TEXT,
-  holder     TEXT NOT NULL,
-  ended      INTEGER NOT NULL CHECK (ended IN (0, 1)),
-  result     TEXT,
-  created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID""",
-    ),
-    _write(
-        "create index",
-        f"CREATE INDEX IF NOT EXISTS {LOCKS}_held ON {LOCKS} (key, run_id) WHERE ended = 0",
-    ),
 )
-"""What `reserve` creates, and nobody else (RSV-6)."""
+"""What `reserve` creates, and nobody else (RSV-6). The locks come first: a crash in between leaves a schema
+that still reads as absent, never reservations without locks."""
 
 CREATE_FENCE = (
     _write(

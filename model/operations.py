@@ -175,23 +175,23 @@ def advance(
     """
     program = PROGRAMS[call.operation]
     if statement in program.creates and not call.heard:
-        return CREATE[statement](db)[0], call
+        return (db, Ended(NOT_APPLIED)) if fault is Fault.NOT_APPLIED else (CREATE[statement](db)[0], call)
     if statement is None:
         statement = upcoming(call)
     elif statement != upcoming(call):
         raise UnexpectedStatement(f"{call.operation} ran {statement}, not {upcoming(call)}")
 
-    if fault is Fault.NOT_APPLIED:
-        return db, Ended(UNREADABLE if statement in READS else NOT_APPLIED)
     after, reply = land(replica if replica is not None else db, call, statement)
-    if statement in READS:
+    reads = statement in READS
+    if not reads and reply is None and fault is not Fault.LATE:
+        return db, call  # there is no table: the call creates it and comes again
+    if fault is Fault.NOT_APPLIED:
+        return db, Ended(UNREADABLE if reads else NOT_APPLIED)
+    if reads or fault is Fault.LATE:
         after = db
-    elif reply is None:
-        return db, call  # no table: the call creates it and comes again
     if fault in (Fault.LOST, Fault.LATE):
-        after = after if fault is Fault.LOST else db
-        if statement in READS:
-            return after, Ended(UNREADABLE)
+        if reads:
+            return db, Ended(UNREADABLE)
         if not program.unknown_goes_on:
             return after, Ended(UNKNOWN)
         reply = None

@@ -376,17 +376,23 @@ def _finds_the_fence(step: Step) -> Verdict:
     return step.answer is (step.seen.fence_closed is True)
 
 
+def _listed(step: Step) -> bool:
+    return isinstance(step.answer, tuple) and not isinstance(step.answer, Raised)
+
+
 @_for("RUN-1", "for_runs")
 def _every_row(step: Step) -> Verdict:
-    if not step.heard or not isinstance(step.answer, tuple):
-        return None if not step.heard else False
+    if not step.heard:
+        return None
+    if not _listed(step):
+        return False
     wanted = {row.key for row in step.seen.rows or () if row.run_id in step.call.args}
     return sorted(row.key for row in step.answer) == sorted(wanted)
 
 
 @_for("RUN-3", "for_runs")
 def _agrees_with_read(step: Step) -> Verdict:
-    if not step.heard or not isinstance(step.answer, tuple) or not step.answer:
+    if not step.heard or not _listed(step) or not step.answer:
         return None
     stored = _rows(step.seen)
     return all(row == stored.get(row.key) for row in step.answer)
@@ -413,8 +419,10 @@ def _purges(step: Step) -> Verdict:
 
 @_for("INV-1", "inventory")
 def _lists(step: Step) -> Verdict:
-    if not step.heard or not isinstance(step.answer, tuple):
-        return None if not step.heard else False
+    if not step.heard:
+        return None
+    if not _listed(step):
+        return False
     after, limit = step.call.args
     rows = _rows(step.seen)
     wanted = {(key, row.run_id) for key, row in rows.items() if row.state is not TERMINAL}
@@ -427,7 +435,7 @@ def _lists(step: Step) -> Verdict:
 
 @_for("INV-2", "inventory")
 def _explains(step: Step) -> Verdict:
-    if not step.heard or not isinstance(step.answer, tuple) or not step.answer:
+    if not step.heard or not _listed(step) or not step.answer:
         return None
     rows, locks = _rows(step.seen), {lock.run_id: lock for lock in step.seen.locks or ()}
     for entry in step.answer:
@@ -518,23 +526,30 @@ def judge_trace(steps: Sequence[Step]) -> Iterator[tuple[str, bool, int]]:
     """Give each clause over several steps, whether it was kept, and the number of the step."""
     winners: dict[tuple[str, str], int] = {}
     creators: dict[str, int] = {}
-    purged: dict[str, set[str]] = {}
+    ended: dict[str, set[str]] = {}  # the runs of a key's earlier row lifetimes
+    last: dict[str, Reservation] = {}
     for number, step in enumerate(steps):
         call = step.call
         before, after = _rows(step.before), _rows(step.after)
-        for key in before.keys() - after.keys():
-            purged.setdefault(key, set()).add(before[key].run_id)
-            winners = {pair: n for pair, n in winners.items() if pair[0] != key}
-            creators.pop(key, None)
-        for key in after.keys() - before.keys():
-            if key in purged:
-                yield "PRG-2", after[key].state is RESERVED and after[key].created_at == call.now, number
+        for old, new in ((last, before), (before, after)):  # between two steps a late one can land
+            for key in old.keys() - new.keys():
+                ended.setdefault(key, set()).add(old[key].run_id)
+                winners = {pair: n for pair, n in winners.items() if pair[0] != key}
+                creators.pop(key, None)
+        last = after
+        for row in before.values():
+            if row.state is RESERVED:
+                winners.pop((row.key, row.run_id), None)
         if call.operation == "claim" and step.answer is True:
-            pair = (call.args[0], call.args[1])
-            winners[pair] = winners.get(pair, 0) + 1
-            yield "CLM-2", winners[pair] <= 1, number
-        if call.operation == "release" and step.applied and before != after:
-            winners.pop((call.args[0], call.args[1]), None)
-        if isinstance(step.answer, Reserved) and step.answer.created:
-            creators[call.args[0]] = creators.get(call.args[0], 0) + 1
-            yield "RSV-4", creators[call.args[0]] <= 1, number
+            key, run_id = _key_run(step)
+            winners[key, run_id] = winners.get((key, run_id), 0) + 1
+            yield "CLM-2", winners[key, run_id] <= 1, number
+        if call.operation != "reserve":
+            continue
+        key, run_id = _key_run(step)
+        if key in ended and key in after and key not in before:
+            yield "PRG-2", after[key].state is RESERVED and after[key].created_at == call.now, number
+        created = isinstance(step.answer, Reserved) and step.answer.created
+        if created and run_id not in ended.get(key, ()):  # a run id used twice proves nothing: DUT-1
+            creators[key] = creators.get(key, 0) + 1
+            yield "RSV-4", creators[key] <= 1, number

@@ -199,8 +199,8 @@ class SqlSubject(Subject):
         raw.execute("PRAGMA query_only = 0")
         raw.execute("BEGIN IMMEDIATE")
         tables = (
-            (sql.RESERVATIONS, db.rows, _PUT_ROW, sql.CREATE_RESERVATIONS[:4]),
-            (sql.LOCKS, db.locks, _PUT_LOCK, sql.CREATE_RESERVATIONS[4:]),
+            (sql.RESERVATIONS, db.rows, _PUT_ROW, sql.CREATE_RESERVATIONS[2:]),
+            (sql.LOCKS, db.locks, _PUT_LOCK, sql.CREATE_RESERVATIONS[:2]),
             (
                 sql.FENCE,
                 None if db.fence_closed is None else ((db.fence_closed,),),
@@ -321,6 +321,8 @@ class SqlSubject(Subject):
         """Refuse, or again allow, every write of every caller."""
         self._denied = denied
         for database in self._callers or [self.observer]:
+            # With an old schema in its cache, a connection would be refused what exists already.
+            database.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
             database.connection.execute(f"PRAGMA query_only = {int(denied)}")
 
     def close(self) -> None:

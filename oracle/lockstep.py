@@ -1,0 +1,178 @@
+"""Drives a subject and the model by the same actions, and compares them after each one."""
+
+from typing import Any
+
+from startonce.model.interleaving import Action, IllegalAction, World, act
+from startonce.model.operations import Call, Ended, Fault, UnexpectedStatement
+from startonce.model.predicates import GOES_ON, Step, judge, judge_trace
+from startonce.model.reservation import Database
+from startonce.oracle.edges import BLAME
+from startonce.oracle.ledger import Divergence
+from startonce.oracle.subject import Held, Subject
+
+
+class Diverged(Exception):
+    """Raised at the action after which subject and model differ."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        super().__init__(f"{', '.join(divergence.clauses)} violated")
+        self.divergence = divergence
+
+
+class Lockstep:
+    """A subject beside the model, from a database that both begin with.
+
+    `world` is the model's state, `actions` and `steps` what was done so far; `judged` are the clauses
+    that were evaluated on observed steps and kept.
+    """
+
+    def __init__(self, subject: Subject, start: Database = Database(), check: str = "machine") -> None:
+        self.subject = subject
+        self.check = check
+        self.start = start
+        self.world = World(start)
+        self.actions: list[Action] = []
+        self.steps: list[Step] = []
+        self.judged: list[str] = []
+        self._held: dict[str, Held] = {}
+        self._late: list[tuple[str, Held]] = []
+        subject.put(start)
+
+    def do(self, action: Action) -> Step | None:
+        """Take an action on both. Raises `Diverged`, and `IllegalAction` before anything is done."""
+        if action.do == "run":
+            return self._run(action)
+        world, _ = act(self.world, action)
+        self.actions.append(action)
+        match action.do:
+            case "crash":
+                self._held.pop(action.caller).crash()
+            case "land":
+                place = [caller for caller, _ in self._late].index(action.caller)
+                self.subject.land(self._late.pop(place)[1])
+            case "pin":
+                self.subject.pin()
+            case "unpin":
+                self.subject.unpin()
+            case _:
+                self.subject.deny(action.do == "deny")
+        after = self.subject.dump()
+        if after != world.db:
+            raise Diverged(self._divergence(["SET-5"], (None, world.db), (None, after)))
+        self.world = world
+        return None
+
+    def _run(self, action: Action) -> Step:
+        call = self.world.call(action.caller)
+        if call is None:
+            act(self.world, action._replace(statement="", fault=Fault.NONE))  # is it legal at all?
+            call = Call(action.operation, action.args, action.now)
+            held = self.subject.begin(_number(action.caller), call)
+            self._held[action.caller] = held
+        held = self._held[action.caller]
+        action = action._replace(statement=held.statement or "")
+        refused = getattr(held, "refused", None)
+        if refused is not None:
+            action = action._replace(fault=Fault.NONE)  # no statement is run that it could befall
+        try:
+            world, expected = act(self.world, action)
+        except UnexpectedStatement as error:
+            self.actions.append(action)
+            wanted, _ = act(self.world, action._replace(statement=""))
+            after = self.subject.dump()
+            raise Diverged(
+                self._divergence([BLAME[call.operation]], (GOES_ON, wanted.db), (str(error), after))
+            ) from error
+        except IllegalAction:
+            if world_is_idle(self.world, action.caller):
+                self._held.pop(action.caller).crash()
+            raise
+        assert expected is not None
+        self.actions.append(action)
+        outcome = refused if refused is not None else held.step(expected.fault)
+        answer = GOES_ON if outcome is None else outcome.answer
+        after = self.subject.dump()
+        step = expected._replace(after=after, answer=answer)
+        self.steps.append(step)
+        if outcome is not None:
+            del self._held[action.caller]
+        if expected.fault is Fault.LATE:
+            self._late.append((action.caller, held))
+        broken = self._judge(step)
+        if answer != expected.answer or after != expected.after or broken:
+            raise Diverged(
+                self._divergence(
+                    broken or [BLAME[call.operation]],
+                    (expected.answer, expected.after),
+                    (answer, after),
+                )
+            )
+        self.world = world
+        return step
+
+    def _judge(self, step: Step) -> list[str]:
+        broken = []
+        for clause, kept in judge(step):
+            if kept:
+                self.judged.append(clause)
+            elif clause not in broken:
+                broken.append(clause)
+        return broken
+
+    def finish(self) -> None:
+        """Evaluate the clauses that speak of several steps. Raises `Diverged`."""
+        for clause, kept, number in judge_trace(self.steps):
+            if kept:
+                self.judged.append(clause)
+            else:
+                step = self.steps[number]
+                raise Diverged(
+                    self._divergence([clause], ("…", step.after), (step.answer, step.after))
+                )
+
+    def close(self) -> None:
+        """Let go of every caller."""
+        for held in self._held.values():
+            held.crash()
+        if self.world.replica is not None:
+            self.subject.unpin()
+        if self.world.denied:
+            self.subject.deny(False)
+
+    def _divergence(
+        self,
+        clauses: list[str],
+        expected: tuple[Any, Database],
+        observed: tuple[Any, Database],
+    ) -> Divergence:
+        return Divergence(
+            tuple(clauses), self.check, self.start, tuple(self.actions), expected, observed
+        )
+
+
+def world_is_idle(world: World, caller: str) -> bool:
+    """Say whether a caller has nothing under way."""
+    return world.call(caller) is None
+
+
+def _number(caller: str) -> int:
+    return "ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(caller)
+
+
+def follow(
+    subject: Subject, actions: tuple[Action, ...], start: Database = Database(), check: str = "machine"
+) -> Divergence | None:
+    """Take actions one after another; give the divergence that they lead to, if any."""
+    lockstep = Lockstep(subject, start, check)
+    try:
+        for action in actions:
+            lockstep.do(action)
+        lockstep.finish()
+    except Diverged as diverged:
+        return diverged.divergence
+    finally:
+        lockstep.close()
+    return None
+
+
+__all__ = ["Diverged", "Ended", "IllegalAction", "Lockstep", "follow"]
