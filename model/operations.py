@@ -39,6 +39,9 @@ UNKNOWN = Raised("unknown outcome")
 NOT_APPLIED = Raised("not applied")
 UNREADABLE = Raised("unreadable")
 VANISHED = Raised("vanished")
+REFUSED = Raised("value refused")
+INVALID = Raised("invalid")
+TOO_MANY = Raised("too many runs")
 
 
 class Reserved(NamedTuple):

@@ -80,7 +80,7 @@ def judge(step: Step) -> Iterator[tuple[str, bool]]:
 EVALUATED = frozenset(
     ("RSV-1 RSV-2 RSV-3 RSV-4 RSV-5 RSV-6 CLM-1 CLM-2 CLM-3 CLM-4 CLM-5 CLM-6 REL-1 REL-2 REL-5 "
      "SET-1 SET-2 SET-3 SET-4 SET-5 RD-1 RD-2 RD-3 RUN-1 RUN-3 PRG-1 PRG-2 INV-1 INV-2 "
-     "LCK-1 LCK-2 LCK-3").split()
+     "LCK-1 LCK-2 LCK-3 LCK-5").split()
 )  # fmt: skip
 """The clauses that have a predicate here; a test compares this with what is registered."""
 
@@ -517,6 +517,15 @@ def _takes(step: Step) -> Verdict:
         and lock[:5] == (run_id, key, token, False, None)
         and step.before.rows == step.after.rows
     )
+
+
+@_for("LCK-5", "take_lock")
+def _reads_back_an_unknown(step: Step) -> Verdict:
+    if step.statement == "insert lock" and step.fault in (Fault.LOST, Fault.LATE):
+        return bool(step.answer == GOES_ON)
+    if step.statement == "read holder" and step.call.heard == (None,) and step.heard:
+        return isinstance(step.answer, Holding) and step.before == step.after
+    return None
 
 
 # --- over a whole trace --------------------------------------------------------------------------------

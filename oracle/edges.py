@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from startonce.model.interleaving import Action
-from startonce.model.operations import PROGRAMS, Call, Ended, UnexpectedStatement
+from startonce.model.operations import Call
 from startonce.model.predicates import GOES_ON, judge
 from startonce.model.reservation import Database, Reservation, State
 from startonce.oracle import scopes
@@ -22,11 +22,10 @@ Progress = Callable[[int], None]
 
 
 class Walked(NamedTuple):
-    """How much of a scope was executed."""
+    """How much of a scope was executed: `states` are tables, with their callers where those are held."""
 
     name: str
     what: str
-    tables: int
     states: int
     edges: int
     effective: int
@@ -43,15 +42,28 @@ BLAME = {
 
 
 def walk(subject: Subject, ledger: Ledger, progress: Progress = lambda edges: None) -> list[Walked]:
-    """Execute every edge of every scope that the subject is able to; give what was walked."""
+    """Execute every edge of whole operations; give what was walked."""
     walker = _Walker(subject, ledger, progress)
-    reports = [walker.whole_operations(), walker.reads()]
+    reports = [walker.whole_operations(), walker.reads(), walker.clocks(), walker.locks(), walker.bare()]
     if STEPPING in subject.capabilities:
-        reports += [walker.statements(scope) for scope in STATEMENTS]
         reports.append(walker.held_locks())
     else:
         ledger.not_checked(["RSV-5"], "no stepping: a caller cannot be held inside reserve")
-    reports += [walker.locks(), walker.bare()]
+    walker.finish()
+    return reports
+
+
+def walk_statements(
+    subject: Subject,
+    ledger: Ledger,
+    scopes_: Sequence[Scope] = STATEMENTS,
+    progress: Progress = lambda edges: None,
+) -> list[Walked]:
+    """Execute every edge of scopes in which callers are held between their statements."""
+    if STEPPING not in subject.capabilities:
+        return []
+    walker = _Walker(subject, ledger, progress)
+    reports = [walker.statements(scope) for scope in scopes_]
     walker.finish()
     return reports
 
@@ -77,35 +89,49 @@ class _Walker:
     def whole_operations(self) -> Walked:
         """Walk the scope *edges*: whole operations from every table."""
         self._empty()
-        count = Counter[str]()
+        count, executed = Counter[str](), self.executed
         for table in scopes.tables(EDGES.keys, EDGES.runs):
             edges = scopes.whole_edges(table, EDGES.keys, EDGES.runs)
-            self._from_table(table, [(edge, None) for edge in edges], (), "edges")
+            self._from_table([(edge, None) for edge in edges], (), "edges")
             self._tally(count, edges)
         self._nothing_else()
-        return Walked("edges", "2 keys, 3 runs", *_counts(count))
+        return Walked("edges", "2 keys, 3 runs", *_counts(count, self.executed - executed))
 
     def reads(self) -> Walked:
         """Walk every read and a purge of one row, from every table of the scope *edges*."""
         self._empty()
-        count = Counter[str]()
+        count, executed = Counter[str](), self.executed
         for table in scopes.tables(EDGES.keys, EDGES.runs):
             edges = scopes.read_edges(table, EDGES.keys, EDGES.runs)
-            self._from_table(table, [(edge, None) for edge in edges], (), "edges")
+            self._from_table([(edge, None) for edge in edges], (), "edges")
             self._tally(count, edges)
         self._nothing_else()
-        return Walked("reads", "2 keys, 3 runs", *_counts(count))
+        return Walked("reads", "2 keys, 3 runs", *_counts(count, self.executed - executed))
+
+    def clocks(self) -> Walked:
+        """Walk the scope *edges* again under other clocks: no transition may depend on one (STA-8)."""
+        self._empty()
+        count, executed = Counter[str](), self.executed
+        for table in scopes.tables(EDGES.keys, EDGES.runs):
+            edges = scopes.whole_edges(table, EDGES.keys, EDGES.runs)
+            again = list(scopes.other_clocks(edges))
+            before = len(self.ledger.divergences)
+            self._from_table([(edge, None) for edge in again], (), "edges")
+            if len(self.ledger.divergences) == before:
+                self.ledger.count(["STA-8"], "edges", len(again))
+            self._tally(count, again)
+        return Walked("clocks", "2 keys, 3 runs, 3 clocks", *_counts(count, self.executed - executed))
 
     def statements(self, scope: Scope) -> Walked:
         """Walk a scope in which callers are held between their statements."""
         graph = scopes.graph(scope)
         self._empty()
-        count = Counter[str]()
+        count, executed = Counter[str](), self.executed
         for held, some in graph.by_held.items():
             self._statements(graph, held, some, count)
         self._nothing_else()
         what = f"{_n(scope.keys, 'key')}, {_n(scope.runs, 'run')}, {scope.callers} callers"
-        return Walked("statements", what, *_counts(count))
+        return Walked("statements", what, *_counts(count, self.executed - executed))
 
     def _statements(
         self, graph: Graph, held: scopes.Held, some: list[Database], count: Counter[str]
@@ -116,7 +142,7 @@ class _Walker:
                 if call is not None and callers[caller] is None:
                     callers[caller] = self._hold(caller, call)
             edges = list(scopes.edges_from(graph.scope, table, held))
-            for caller in self._from_table(table, edges, callers, "statements"):
+            for caller in self._from_table(edges, callers, "statements"):
                 callers[caller] = None
             self._tally(count, [edge for edge, _ in edges])
         for caller_held in callers:
@@ -125,31 +151,31 @@ class _Walker:
 
     def locks(self) -> Walked:
         """Walk every operation on run locks, and every other one beside them."""
-        count = Counter[str]()
+        count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
             edges = list(scopes.lock_edges(table))
             self._each(edges, "locks")
             self._tally(count, edges)
-        return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count))
+        return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count, self.executed - executed))
 
     def held_locks(self) -> Walked:
         """Walk every read-back of a lock, from every table, whether its insert took it or not."""
-        count = Counter[str]()
+        count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
             edges = [scopes.held_edge(table, call) for call in scopes.lock_calls()]
             for edge in edges:
                 self._hold_and_run(edge, "locks")
             self._tally(count, edges)
-        return Walked("held locks", "1 key, 2 runs, 2 holders", *_counts(count))
+        return Walked("held locks", "1 key, 2 runs, 2 holders", *_counts(count, self.executed - executed))
 
     def bare(self) -> Walked:
         """Walk every operation on databases in which tables are missing."""
         edges = list(scopes.bare_edges())
+        count, executed = Counter[str](), self.executed
         self._each(edges, "edges")
-        count = Counter[str]()
         for before in {edge.before for edge in edges}:
             self._tally(count, [edge for edge in edges if edge.before == before])
-        return Walked("bare", "missing tables, every fence", *_counts(count))
+        return Walked("bare", "missing tables, every fence", *_counts(count, self.executed - executed))
 
     def _tally(self, count: Counter[str], edges: Iterable[Edge]) -> None:
         count["tables"] += 1
@@ -164,12 +190,11 @@ class _Walker:
 
     def _from_table(
         self,
-        table: Database,
         edges: list[tuple[Edge, int | None]],
         callers: Iterable[Held | None],
         check: str,
     ) -> list[int]:
-        """Execute edges from one table; give the held callers that have ended."""
+        """Execute edges, most from one table; give the held callers that have ended."""
         held = tuple(callers)
         subject, kept = self.subject, self.kept
         ended = []
@@ -223,6 +248,7 @@ class _Walker:
         self._compare(edge, self.subject.dump(), answer, check)
 
     def _compare(self, edge: Edge, after: Database, answer: Any, check: str) -> None:
+        self.executed += 1
         if answer == edge.answer and after == edge.after:
             self.ledger.count(edge.clauses(), check)
         else:
@@ -289,12 +315,9 @@ def _other(key: str) -> Reservation:
     return Reservation(key, "r0", State.RESERVED, 0, 0)
 
 
-def _counts(count: Counter[str]) -> tuple[int, int, int, int, int]:
-    return count["tables"], count["tables"], count["edges"], count["effective"], count["edges"]
+def _counts(count: Counter[str], executed: int) -> tuple[int, int, int, int]:
+    return count["tables"], count["edges"], count["effective"], executed
 
 
 def _n(some: tuple[str, ...], noun: str) -> str:
     return f"{len(some)} {noun}{'s' if len(some) > 1 else ''}"
-
-
-__all__ = ["Ended", "PROGRAMS", "UnexpectedStatement", "Walked", "walk"]

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
-from startonce.model.operations import Call, Ended, advance, run, upcoming
+from startonce.model.operations import Call, Ended, Fault, advance, run, upcoming
 from startonce.model.predicates import GOES_ON, Step, judge
 from startonce.model.reservation import Database, Lock, Reservation, State
 
@@ -53,8 +53,6 @@ class Edge(NamedTuple):
 
     def step(self, after: Database, answer: Any) -> Step:
         """Return the observed step: this edge, with what was observed."""
-        from startonce.model.operations import Fault
-
         return Step(self.call, self.statement, Fault.NONE, self.before, after, answer, self.before)
 
     def clauses(self) -> tuple[str, ...]:
@@ -94,10 +92,10 @@ def tables(keys: Sequence[str], runs: Sequence[str]) -> Iterator[Database]:
         )
 
 
-def whole(db: Database, operation: str, *args: Any) -> Edge:
+def whole(db: Database, operation: str, *args: Any, now: int = NOW) -> Edge:
     """Return the edge of a whole operation on a table that has its times."""
-    after, answer = run(db, operation, *args, now=NOW)
-    return Edge(Call(operation, args, NOW), None, db, after, answer, None)
+    after, answer = run(db, operation, *args, now=now)
+    return Edge(Call(operation, args, now), None, db, after, answer, None)
 
 
 def single(db: Database, call: Call) -> Edge:
@@ -154,6 +152,13 @@ def read_edges(db: Database, keys: tuple[str, ...], runs: tuple[str, ...]) -> tu
         *(whole(here, "inventory", after, limit) for after, limit in pages),
         whole(here, "purge", HORIZON + 1, 1),
     )
+
+
+def other_clocks(edges: Sequence[Edge]) -> Iterator[Edge]:
+    """Give edges again, with a clock that stands still, runs backwards, or is far ahead (STA-8)."""
+    for now in (0, HORIZON, 10**15):
+        for edge in edges:
+            yield whole(edge.before, edge.call.operation, *edge.call.args, now=now)
 
 
 Held = tuple[Call | None, ...]

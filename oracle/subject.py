@@ -21,7 +21,7 @@ REPLICA = "replica"
 DENY = "deny"
 """The permission to write can be taken away: `deny`."""
 PROBES = "probes"
-"""The schema can be spoiled in the ways of `probe`."""
+"""The schema can be spoiled: `spoil`, `unspoil`."""
 OPERATIONS = frozenset(PROGRAMS)
 """Each operation is a capability too."""
 
@@ -51,6 +51,8 @@ class Subject(ABC):
 
     name: str = "an implementation"
     capabilities: frozenset[str] = OPERATIONS
+    parameter_limit: int | None = None
+    """How many run ids `for_runs` binds in one statement, where there is such a limit."""
 
     @abstractmethod
     def put(self, db: Database) -> None:
@@ -86,6 +88,18 @@ class Subject(ABC):
 
     def deny(self, denied: bool) -> None:
         """Refuse, or again allow, every write of every caller."""
+        raise NotImplementedError
+
+    def spoil(self, how: str, key: str) -> None:
+        """Empty the database and spoil its schema around a key.
+
+        `refused`: the schema refuses this key. `state`, `run id`, `time`: the row of the key has one that
+        cannot be. `elsewhere`: reading the reservations runs into another table, which is missing.
+        """
+        raise NotImplementedError
+
+    def unspoil(self) -> None:
+        """Leave a database without our tables."""
         raise NotImplementedError
 
     def close(self) -> None:

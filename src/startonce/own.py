@@ -16,15 +16,22 @@ from startonce.impl.databases.sqlite import SqliteDatabase, connect
 from startonce.impl.operations import Operation
 from startonce.impl.statements import Statement
 from startonce.model.errors import (
+    ForeignTable,
+    InvalidValue,
     NotApplied,
     StartOnceError,
     TableMissing,
+    TooManyRuns,
     UnknownOutcome,
     Unreadable,
+    ValueRefused,
     Vanished,
 )
 from startonce.model.operations import (
+    INVALID,
     NOT_APPLIED,
+    REFUSED,
+    TOO_MANY,
     UNKNOWN,
     UNREADABLE,
     VANISHED,
@@ -84,7 +91,11 @@ _STATES = {state.value: state for state in State}
 def raised(error: StartOnceError) -> Raised:
     """Name an error of the implementation as the model names it."""
     for kind, name in (
+        (InvalidValue, INVALID),
+        (TooManyRuns, TOO_MANY),
         (Vanished, VANISHED),
+        (ForeignTable, UNREADABLE),
+        (ValueRefused, REFUSED),
         (UnknownOutcome, UNKNOWN),
         (NotApplied, NOT_APPLIED),
         (Unreadable, UNREADABLE),
@@ -154,6 +165,7 @@ class SqlHeld:
 class SqlSubject(Subject):
     """Our operations over SQLite: a file with one connection per caller, or one in memory for all."""
 
+    parameter_limit = PARAMETER_LIMIT
     capabilities = OPERATIONS | {STEPPING, FAULTS, DENY, PROBES}
 
     def __init__(
@@ -324,6 +336,35 @@ class SqlSubject(Subject):
             # With an old schema in its cache, a connection would be refused what exists already.
             database.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
             database.connection.execute(f"PRAGMA query_only = {int(denied)}")
+
+    def spoil(self, how: str, key: str) -> None:
+        """Spoil the schema around a key, in one of the ways of `oracle/probes.py`."""
+        raw = self.observer.connection
+        create = sql.CREATE_RESERVATIONS[2].sql
+        self.put(Database((), ()))
+        raw.execute(f"DROP TABLE {sql.RESERVATIONS}")
+        if how == "refused":
+            raw.execute(create.replace("PRIMARY KEY", f"PRIMARY KEY CHECK (key <> '{key}')", 1))
+        elif how == "elsewhere":
+            raw.execute(f"CREATE VIEW {sql.RESERVATIONS} AS SELECT * FROM {sql.RESERVATIONS}_archive")
+        else:
+            raw.execute(
+                f"CREATE TABLE {sql.RESERVATIONS} (key PRIMARY KEY, run_id, state, created_at, updated_at)"
+            )
+            bad = {
+                "state": ("r1", "begun", 0, 0),
+                "run id": (None, "reserved", 0, 0),
+                "time": ("r1", "reserved", 0, "yesterday"),
+            }[how]
+            raw.execute(_PUT_ROW, (key, *bad))
+
+    def unspoil(self) -> None:
+        """Take what `spoil` made away."""
+        for kind in ("VIEW", "TABLE"):
+            there = "SELECT count(*) FROM sqlite_schema WHERE name = ? AND type = ?"
+            if self._raw(there, (sql.RESERVATIONS, kind.lower())).fetchone()[0]:
+                self._raw(f"DROP {kind} {sql.RESERVATIONS}")
+        self.put(Database())
 
     def close(self) -> None:
         """Close every connection."""
