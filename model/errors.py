@@ -72,10 +72,13 @@ class ForeignTable(NotApplied, Unreadable):
     """A table of our name that is not ours: nothing was read from it, nothing written to it."""
 
     def __init__(self, statement: str, why: str) -> None:
-        super().__init__(statement, why)
-        self.args = (
-            f"{statement}: a table of our name is not one of ours ({why}): compare with `startonce sql`",
+        StartOnceError.__init__(
+            self,
+            f"{statement}: a table of our name is not one of ours ({why}): "
+            "compare it with what `startonce sql` prints",
         )
+        self.statement = statement
+        self.why = why
 
 
 class Vanished(StartOnceError):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from startonce.model.interleaving import Action
-from startonce.model.operations import Call
+from startonce.model.operations import Call, Fault
 from startonce.model.predicates import GOES_ON, judge
 from startonce.model.reservation import Database, Reservation, State
 from startonce.oracle import scopes
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.scopes import EDGES, NOW, STATEMENTS, Edge, Graph, Scope, dated
-from startonce.oracle.subject import STEPPING, Held, Subject
+from startonce.oracle.subject import FAULTS, STEPPING, Held, Subject
 
 Progress = Callable[[int], None]
 
@@ -162,7 +162,11 @@ class _Walker:
         """Walk every read-back of a lock, from every table, whether its insert took it or not."""
         count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
-            edges = [scopes.held_edge(table, call) for call in scopes.lock_calls()]
+            edges = [
+                scopes.held_edge(table, call)
+                for call in scopes.lock_calls()
+                if call.heard != (None,) or FAULTS in self.subject.capabilities
+            ]
             for edge in edges:
                 self._hold_and_run(edge, "locks")
             self._tally(count, edges)
@@ -262,14 +266,14 @@ class _Walker:
             before = Database(() if first else (_other(key),), ())
         else:
             started = Reservation(key, run_id, State.STARTED, 0, 0)
-            before = Database((started,) if first else (), ())
+            before = Database((started,) if first is not False else (), ())
         if call.operation == "reserve":
             self.subject.put_rows(before.rows or (), self.present)
         else:
             self.subject.put(before)
         begun = call._replace(heard=())
         held = self.subject.begin(caller, begun)
-        outcome = held.step()
+        outcome = held.step(Fault.LOST if first is None else Fault.NONE)
         self.present = self.subject.dump_rows()
         if outcome is None:
             return held

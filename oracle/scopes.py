@@ -259,9 +259,9 @@ def lock_edges(db: Database) -> Iterator[Edge]:
 
 
 def lock_calls() -> Iterator[Call]:
-    """Give every way to be held inside `take_lock`."""
+    """Give every way to be held inside `take_lock`: took it, did not, never heard."""
     for run_id in ("r1", "r2"):
-        for taken in (True, False):
+        for taken in (True, False, None):
             yield Call("take_lock", ("k1", run_id, "h1"), NOW, (taken,))
 
 

@@ -6,7 +6,8 @@ put the database into a given state, show all of it, and run an operation. What 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from startonce.model.operations import PROGRAMS, Call, Ended, Fault, Raised
@@ -51,6 +52,8 @@ class Subject(ABC):
 
     name: str = "an implementation"
     capabilities: frozenset[str] = OPERATIONS
+    not_applicable: Mapping[str, str] = MappingProxyType({})
+    """Clauses that say nothing about this implementation, and why."""
     parameter_limit: int | None = None
     """How many run ids `for_runs` binds in one statement, where there is such a limit."""
 

@@ -1,0 +1,85 @@
+"""The whole check of a subject: walks, probes, the machine, and the shortest traces of what was found."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from startonce.model.clauses import CLAUSES
+from startonce.oracle import machine
+from startonce.oracle.edges import Walked, walk, walk_statements
+from startonce.oracle.ledger import Ledger
+from startonce.oracle.probes import probe
+from startonce.oracle.report import MachineRun
+from startonce.oracle.scopes import STATEMENTS
+from startonce.oracle.shortest import shortest
+from startonce.oracle.subject import STEPPING, Subject
+
+Progress = Callable[[int], None]
+
+
+class Size(NamedTuple):
+    """How much a check does: which statement scopes are walked, and how long the machine runs."""
+
+    scopes: int
+    examples: int
+    steps: int
+
+
+FULL = Size(scopes=2, examples=500, steps=50)
+QUICK = Size(scopes=1, examples=60, steps=50)
+
+WORK = {"whole operations": 20_707, "statements": 46_594, "more statements": 320_280}
+"""Edges of each part, to measure progress by."""
+
+
+class Part(NamedTuple):
+    """What one part of a check found; parts can run in processes of their own."""
+
+    walked: tuple[Walked, ...]
+    machine: MachineRun | None
+    ledger: Ledger
+
+
+def first_part(subject: Subject, size: Size, seed: int, progress: Progress) -> Part:
+    """Walk whole operations and the smaller statement scope, probe, and run the machine."""
+    ledger = Ledger()
+    walked = walk(subject, ledger, progress)
+    walked += walk_statements(subject, ledger, STATEMENTS[:1], progress)
+    probe(subject, ledger)
+    run = None
+    if STEPPING in subject.capabilities:
+        begun = time.perf_counter()
+        tally, _ = machine.drive(
+            subject, ledger, examples=size.examples, steps=size.steps, seed_=seed, progress=progress
+        )
+        took = time.perf_counter() - begun
+        share = tally.share()
+        faults = tally.faults / max(1, tally.steps)
+        run = MachineRun(tally.examples, tally.steps, faults, share, tally.steps / took)
+    return Part(tuple(walked), run, ledger)
+
+
+def second_part(subject: Subject, size: Size, progress: Progress) -> Part:
+    """Walk the larger statement scope."""
+    ledger = Ledger()
+    walked = walk_statements(subject, ledger, STATEMENTS[1 : size.scopes], progress)
+    return Part(tuple(walked), None, ledger)
+
+
+def shorten(subject: Subject, ledger: Ledger) -> None:
+    """Re-derive every divergence as the shortest trace that breaks the same clause."""
+    for clause, found in list(ledger.divergences.items()):
+        if found.check != "probes":
+            wanted = found._replace(clauses=(clause,))
+            ledger.divergences[clause] = shortest(subject, wanted)
+
+
+def explain_unchecked(ledger: Ledger, subject: Subject) -> None:
+    """Say of every clause that nothing evaluated why that is so."""
+    ledger.not_applicable.update(subject.not_applicable)
+    starts = [c.id for c in CLAUSES.values() if c.kind != "store" or c.id.startswith("FRE")]
+    frees = [clause for clause in starts if clause.startswith("FRE")]
+    ledger.not_checked(frees, "cancel and free are not operations of this version")
+    ledger.not_checked(starts, "whole starts are not explored by this version")
+    if STEPPING not in subject.capabilities:
+        ledger.not_checked(CLAUSES, "no stepping: callers cannot be held between statements")

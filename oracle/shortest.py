@@ -1,0 +1,198 @@
+"""The shortest interleaving that leads to a divergence, by breadth-first search over the model.
+
+From the empty database, with no more than the callers, operations, arguments and faults that the
+divergence itself shows, every action from every distinct situation is executed on the subject, the
+nearest ones first. So nothing shorter exists within that vocabulary.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from startonce.model.interleaving import Action, World, canonical
+from startonce.model.operations import PROGRAMS, READS, Fault, upcoming
+from startonce.model.reservation import Database
+from startonce.oracle.ledger import Divergence
+from startonce.oracle.lockstep import Diverged, IllegalAction, Lockstep
+from startonce.oracle.subject import DENY, FAULTS, REPLICA, STEPPING, Subject
+
+BUDGET = 60_000
+"""Actions executed before the search gives up and the divergence stays as it was found."""
+
+PATHS_TO = ("reserve", "claim", "settle", "purge")
+"""Operations that any situation may need before the one that diverges."""
+
+
+class Vocabulary(NamedTuple):
+    """What a search may use."""
+
+    callers: tuple[str, ...]
+    operations: tuple[str, ...]
+    keys: tuple[str, ...]
+    runs: tuple[str, ...]
+    rest: dict[str, list[tuple[Any, ...]]]
+    faults: tuple[Fault, ...]
+    others: frozenset[str]
+
+
+def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
+    """Return what a divergence shows of callers, operations, arguments and faults."""
+    runs_of = [a for a in found.actions if a.do == "run"]
+    keys, runs = [], []
+    rest: dict[str, list[tuple[Any, ...]]] = {}
+    for action in runs_of:
+        names = _argument_names(action.operation)
+        for name, value in zip(names, action.args, strict=False):
+            (keys if name == "key" else runs if name == "run" else []).append(value)
+        if not set(names) <= {"key", "run"} or action.operation == "for_runs":
+            rest.setdefault(action.operation, []).append(action.args)
+        if action.operation == "for_runs":
+            runs += action.args
+    for row in found.start.rows or ():
+        keys.append(row.key)
+        runs.append(row.run_id)
+    used = [a.operation for a in runs_of]
+    callers = sorted({a.caller for a in runs_of} | ({"A", "B"} if STEPPING in subject.capabilities else {"A"}))
+    abilities = subject.capabilities
+    return Vocabulary(
+        tuple(callers),
+        tuple(dict.fromkeys((*PATHS_TO, *used))),
+        tuple(dict.fromkeys(keys)) or ("k1",),
+        tuple(dict.fromkeys((*runs, "r1", "r2"))),
+        rest,
+        tuple({a.fault for a in runs_of} - {Fault.NONE}) if FAULTS in abilities else (),
+        frozenset(
+            a.do
+            for a in found.actions
+            if a.do != "run"
+            and (a.do not in ("pin", "unpin") or REPLICA in abilities)
+            and (a.do not in ("deny", "allow") or DENY in abilities)
+        ),
+    )
+
+
+def _argument_names(operation: str) -> tuple[str, ...]:
+    return {
+        "reserve": ("key", "run"),
+        "claim": ("key", "run"),
+        "release": ("key", "run"),
+        "settle": ("run",),
+        "read": ("key",),
+        "lock_of": ("run",),
+        "take_lock": ("key", "run", "holder"),
+        "persist": ("run", "holder", "result"),
+        "purge": ("horizon", "limit"),
+        "inventory": ("after", "limit"),
+    }.get(operation, ())
+
+
+def shortest(subject: Subject, found: Divergence, budget: int = BUDGET) -> Divergence:
+    """Return the shortest divergence that breaks the same clause, or the one found if none is nearer.
+
+    Where the search ends without one, or its budget is used up, the divergence stays as it was found.
+    """
+    words = vocabulary(found, subject)
+    start = Database() if found.start.rows is None else Database((), ())
+    frontier: list[tuple[World, tuple[Action, ...]]] = [(World(start), ())]
+    seen: set[Any] = set()
+    while frontier:
+        reached = []
+        for world, path in frontier:
+            if found.start in (Database(), Database((), ())) and len(path) + 1 >= len(found.actions):
+                return found
+            for action in _actions(world, words, len(path) + 1):
+                budget -= len(path) + 1
+                if budget < 0:
+                    return found
+                outcome = _try(subject, start, (*path, action), found.check)
+                if isinstance(outcome, Divergence):
+                    if found.clauses[0] in outcome.clauses:
+                        return outcome._replace(clauses=found.clauses)
+                    continue
+                if outcome is None:
+                    continue
+                situation = (canonical(outcome), _under_way((*path, action)))
+                if situation not in seen:
+                    seen.add(situation)
+                    reached.append((outcome, (*path, action)))
+        frontier = reached
+    return found
+
+
+def _under_way(path: tuple[Action, ...]) -> tuple[tuple[str, str], ...]:
+    """Tell where callers are inside what creates the schema, which the model's state does not show."""
+    return tuple(sorted((a.caller, a.statement) for a in path if a.statement.startswith("create")))
+
+
+def _try(
+    subject: Subject, start: Database, path: tuple[Action, ...], check: str
+) -> Divergence | World | None:
+    lockstep = Lockstep(subject, start, check)
+    try:
+        for action in path:
+            lockstep.do(action)
+        lockstep.finish()
+    except Diverged as diverged:
+        return diverged.divergence
+    except IllegalAction:
+        return None
+    finally:
+        lockstep.close()
+    return lockstep.world
+
+
+def _actions(world: World, words: Vocabulary, now: int) -> Iterator[Action]:
+    idle_offered = False
+    for caller in words.callers:
+        call = world.call(caller)
+        if call is not None:
+            yield from _with_faults(
+                Action("run", caller, call.operation, call.args, now), upcoming(call), world, words
+            )
+            if "crash" in words.others:
+                yield Action("crash", caller, now=now)
+            continue
+        if idle_offered:
+            continue  # idle callers are alike
+        idle_offered = True
+        for operation in words.operations:
+            for args in _arguments(operation, world, words):
+                first = next(iter(PROGRAMS[operation].statements))
+                yield from _with_faults(Action("run", caller, operation, args, now), first, world, words)
+    for do in sorted(words.others & {"pin", "unpin", "deny", "allow"}):
+        if do != "unpin" or world.replica is not None:
+            yield Action(do, now=now)  # type: ignore[arg-type]
+    if "land" in words.others:
+        for caller in dict.fromkeys(caller for caller, _ in world.late):
+            yield Action("land", caller, now=now)
+
+
+def _with_faults(
+    action: Action, statement: str, world: World, words: Vocabulary
+) -> Iterator[Action]:
+    yield action
+    for fault in sorted(words.faults):
+        reads = statement in READS
+        if fault is Fault.STALE and not (reads and world.replica is not None):
+            continue
+        if fault is Fault.LATE and reads:
+            continue
+        yield action._replace(fault=fault)
+
+
+def _arguments(operation: str, world: World, words: Vocabulary) -> Iterator[tuple[Any, ...]]:
+    names = _argument_names(operation)
+    if operation == "purge":
+        times = {row.updated_at for row in world.db.rows or ()}
+        for horizon in sorted(times | {time + 1 for time in times}):
+            for limit in sorted({args[1] for args in words.rest.get("purge", [])} or {10}):
+                yield horizon, limit
+    elif names == ("key", "run"):
+        yield from ((key, run_id) for key in words.keys for run_id in words.runs)
+    elif names == ("run",):
+        yield from ((run_id,) for run_id in words.runs)
+    elif names == ("key",):
+        yield from ((key,) for key in words.keys)
+    elif operation in words.rest:
+        yield from dict.fromkeys(words.rest[operation])
+    elif not names and operation != "for_runs":
+        yield ()

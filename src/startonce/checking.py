@@ -1,0 +1,185 @@
+"""`startonce check` on our own implementation: two processes, each with a database of its own."""
+
+import contextlib
+import multiprocessing
+import platform
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from startonce.impl.databases.sqlite import TABLES, connect
+from startonce.model.errors import DatabaseUnusable
+from startonce.oracle.check import (
+    FULL,
+    QUICK,
+    WORK,
+    Part,
+    Size,
+    explain_unchecked,
+    first_part,
+    second_part,
+    shorten,
+)
+from startonce.oracle.report import Report
+from startonce.own import OURS, Operations, SqlSubject
+
+Progress = Callable[[int], None]
+
+
+def work_of(size: Size) -> int:
+    """Return the number of edges and steps of a check, to measure progress by."""
+    return sum(list(WORK.values())[: 1 + size.scopes]) + size.examples * size.steps
+
+
+def check(
+    path: Path | None = None,
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    progress: Progress = lambda done: None,
+    operations: Operations = OURS,
+) -> Report:
+    """Hold our implementation against the model, on a database of its own, and report.
+
+    Without a path the database is a WAL file in a temporary folder. With one it must not hold any table
+    of ours; what the check creates there is dropped again. Raises `DatabaseUnusable`.
+    """
+    begun = time.perf_counter()
+    size = QUICK if quick else FULL
+    if path is None:
+        with tempfile.TemporaryDirectory(prefix="startonce-") as folder:
+            parts, name = _in_two(Path(folder), size, seed, progress, operations)
+    else:
+        parts, name = _in_place(path, size, seed, progress, operations)
+    ledger = parts[0].ledger
+    for part in parts[1:]:
+        ledger.merge(part.ledger)
+    return Report(
+        name,
+        f"sqlite-utils {version('sqlite-utils')} · Hypothesis {version('hypothesis')} · "
+        f"Python {platform.python_version()}",
+        seed,
+        tuple(walked for part in parts for walked in part.walked),
+        parts[0].machine,
+        tuple(ledger.verdicts()),
+        time.perf_counter() - begun,
+    )
+
+
+def _in_place(
+    path: Path, size: Size, seed: int, progress: Progress, operations: Operations
+) -> tuple[list[Part], str]:
+    with contextlib.closing(connect(path)) as database:
+        missing = database.missing(*TABLES)
+        if len(missing) < len(TABLES):
+            there = sorted(set(TABLES) - set(missing))
+            raise DatabaseUnusable(
+                f"{path} already holds {', '.join(there)}: a check needs a database of its own"
+            )
+    subject = SqlSubject(path, operations)
+    try:
+        parts = [
+            first_part(subject, size, seed, progress),
+            second_part(subject, size, progress),
+        ]
+        for part in parts:
+            shorten(subject, part.ledger)
+        explain_unchecked(parts[0].ledger, subject)
+        return parts, subject.name
+    finally:
+        subject.unspoil()
+        subject.close()
+
+
+def _in_two(
+    folder: Path, size: Size, seed: int, progress: Progress, operations: Operations
+) -> tuple[list[Part], str]:
+    subject = SqlSubject(folder / "first.db", operations)
+    try:
+        if size.scopes == 1:
+            parts = [first_part(subject, size, seed, progress)]
+        else:
+            with _beside(folder / "second.db", size, operations) as other:
+                parts = [
+                    first_part(subject, size, seed, lambda done: progress(done + other.drained())),
+                    other.result(progress),
+                ]
+        for part in parts:
+            shorten(subject, part.ledger)
+        explain_unchecked(parts[0].ledger, subject)
+        return parts, subject.name
+    finally:
+        subject.close()
+
+
+class _Other:
+    """The part that runs in a process of its own, and what it has sent."""
+
+    def __init__(self, connection: Connection, process: multiprocessing.process.BaseProcess) -> None:
+        self._connection = connection
+        self._process = process
+        self._part: Part | None = None
+
+    def drained(self) -> int:
+        """Return the progress that was sent since the last look."""
+        done = 0
+        while self._part is None and self._connection.poll():
+            done += self._received()
+        return done
+
+    def result(self, progress: Progress) -> Part:
+        """Wait for the part. Raises `DatabaseUnusable` if its process died."""
+        while self._part is None:
+            progress(self._received())
+        return self._part
+
+    def _received(self) -> int:
+        try:
+            message = self._connection.recv()
+        except EOFError as error:
+            self._process.join()
+            raise DatabaseUnusable(
+                f"the second process of the check died (exit code {self._process.exitcode})"
+            ) from error
+        if isinstance(message, int):
+            return message
+        self._part = message
+        return 0
+
+
+@contextlib.contextmanager
+def _beside(path: Path, size: Size, operations: Operations) -> Iterator[_Other]:
+    context = multiprocessing.get_context("fork" if operations is not OURS else "spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_second, args=(there, str(path), size, None if operations is OURS else operations)
+    )
+    process.start()
+    there.close()
+    try:
+        yield _Other(here, process)
+    finally:
+        process.terminate()
+        process.join()
+        here.close()
+
+
+def _second(connection: Connection, path: str, size: Size, operations: Operations | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
+    subject = SqlSubject(path, operations or OURS)
+    unsent = 0
+
+    def progress(done: int) -> None:
+        nonlocal unsent
+        unsent += done
+        if unsent >= 2000:
+            connection.send(unsent)
+            unsent = 0
+
+    connection.send(second_part(subject, size, progress))
+    subject.close()
+

@@ -1,0 +1,237 @@
+"""The `startonce` command: parses, calls, prints. Exit codes are in `--help`."""
+
+import contextlib
+import functools
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, NoReturn, ParamSpec
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from startonce import __version__
+from startonce.checking import check as run_check
+from startonce.checking import work_of
+from startonce.draw import pictures
+from startonce.impl.statements import ALL
+from startonce.model.clauses import CLAUSES
+from startonce.model.errors import StartOnceError, shown
+from startonce.oracle import report as reports
+from startonce.oracle import tracefile
+from startonce.oracle.check import FULL, QUICK
+from startonce.oracle.ledger import Divergence, Verdict
+from startonce.oracle.lockstep import IllegalAction, follow
+from startonce.own import SqlSubject
+
+EXITS = (
+    "Exit codes: 0 holds · 1 violated or diverged · 2 usage · 3 undetermined: nothing was checked, or "
+    "something required was not · 4 could not run · 130 Ctrl-C."
+)
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Start reservations: starting a run once means once.\n\n" + EXITS,
+)
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+STYLES = {"holds": "green", "violated": "bold red", "not applicable": "dim", "not checked": "yellow"}
+
+
+P = ParamSpec("P")
+
+
+def _guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn every error of ours into one line and the exit code that it has."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except tracefile.BadTrace as error:
+            message, code = str(error), 2
+        except (StartOnceError, OSError) as error:
+            message, code = str(error), 4
+        except KeyboardInterrupt:
+            message, code = "interrupted", 130
+        else:
+            return
+        err.print(escape(f"startonce: {message}"))
+        raise typer.Exit(code)
+
+    return guarded
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"startonce {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: startonce check --require all --json verdicts.json")
+@_guarded
+def check(
+    database: Annotated[
+        Path | None,
+        typer.Argument(help="A SQLite file without reservations; by default a temporary WAL file."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The smaller scopes, a few seconds.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed of the machine.")] = 1,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="A clause that must hold, or `all`; exit 3 if it was not checked."),
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON.")] = None,
+) -> None:
+    """Hold the SQL implementation against the model and say, clause by clause, what holds."""
+    required = _clauses(require or [])
+    size = QUICK if quick else FULL
+    with _progress(work_of(size)) as progress:
+        report = run_check(database, quick=quick, seed=seed, progress=progress)
+    out.print(escape(f"{report.subject} · {report.tools} · seed {report.seed}\n"))
+    for line in reports.counts(report):
+        out.print(escape(line))
+    out.print()
+    for verdict in report.verdicts:
+        out.print(escape(reports.verdict_line(verdict)), style=STYLES[verdict.status])
+    for verdict in report.of("violated"):
+        _print_divergence(verdict, report.subject)
+    out.print()
+    for line in reports.summary(report):
+        out.print(escape(line))
+    if json_file is not None:
+        text = json.dumps(reports.to_json(report), indent=1, default=shown) + "\n"
+        json_file.write_text(text, "utf-8")
+    missing = [v.clause for v in report.verdicts if v.clause in required and v.status == "not checked"]
+    if missing:
+        out.print(escape(f"required, and not checked: {', '.join(missing)}"))
+    if report.of("violated"):
+        raise typer.Exit(1)
+    if missing or not report.of("holds"):
+        raise typer.Exit(3)
+
+
+@app.command(epilog="Example: startonce replay CLM-4.trace.json")
+@_guarded
+def replay(
+    trace: Annotated[Path, typer.Argument(help="A trace file, as `check` saves them.")],
+    database: Annotated[
+        str, typer.Option(help="The SQLite file to replay on; by default one in memory.")
+    ] = ":memory:",
+) -> None:
+    """Repeat a trace on the SQL implementation and say whether it still diverges from the model."""
+    start, actions, last = tracefile.load(trace)
+    subject = SqlSubject(database)
+    try:
+        found = follow(subject, actions, start, "replay")
+    except IllegalAction as error:
+        raise tracefile.BadTrace(trace.name, 2, f"no such interleaving: {error}") from error
+    finally:
+        subject.close()
+    recorded = ", ".join(last["violates"])
+    if found is None:
+        out.print(f"agrees with the model in all {len(actions)} steps (recorded as violating {recorded})")
+        return
+    out.print(escape(f"{', '.join(found.clauses)} violated (recorded as violating {recorded})\n"))
+    for line in reports.interleaving(found):
+        out.print(escape(line))
+    raise typer.Exit(1)
+
+
+@app.command()
+@_guarded
+def sql() -> None:
+    """Print the schema and every statement, to be copied."""
+    for statement in ALL:
+        out.print(escape(f"-- {statement.name}\n{statement.sql};\n"))
+
+
+@app.command()
+@_guarded
+def clauses() -> None:
+    """Print every clause: id, kind, sentence."""
+    for clause in CLAUSES.values():
+        out.print(escape(f"{clause.id:<7} {clause.kind:<12} {clause.sentence}"))
+
+
+@app.command(epilog="Example: startonce draw lifecycle --format svg --out pictures")
+@_guarded
+def draw(
+    what: Annotated[str | None, typer.Argument(help="A picture; by default all.")] = None,
+    format_: Annotated[list[str] | None, typer.Option("--format", help="svg, dot or png.")] = None,
+    folder: Annotated[Path, typer.Option("--out", help="The folder to write to.")] = Path(),
+) -> None:
+    """Draw the pictures from the model."""
+    if what is not None and what not in pictures.PICTURES:
+        _usage(f"there is no picture {shown(what)}: {', '.join(pictures.PICTURES)}")
+    formats = tuple(format_ or ("svg", "dot"))
+    for one in formats:
+        if one not in ("svg", "dot", "png"):
+            _usage(f"there is no format {shown(one)}: svg, dot, png")
+    for name in [what] if what else pictures.PICTURES:
+        for path in pictures.write(name, folder, formats):
+            out.print(escape(str(path)))
+
+
+def _print_divergence(verdict: Verdict, subject: str) -> None:
+    divergence = verdict.divergence
+    assert divergence is not None
+    out.print(escape(f"\n{verdict.clause} violated   {CLAUSES[verdict.clause].sentence}\n"), style="bold")
+    for line in reports.interleaving(divergence):
+        out.print(escape(line))
+    path = _save(divergence, verdict.clause, subject)
+    out.print(escape(f"\ntrace     startonce replay {path}"))
+
+
+def _save(divergence: Divergence, clause: str, subject: str) -> Path:
+    path = Path(f"{clause}.trace.json")
+    path.write_text(tracefile.to_text(divergence, subject), "utf-8")
+    return path
+
+
+def _clauses(asked: list[str]) -> set[str]:
+    if "all" in asked:
+        return set(CLAUSES)
+    for clause in asked:
+        if clause not in CLAUSES:
+            _usage(f"there is no clause {shown(clause)}: `startonce clauses` prints them")
+    return set(asked)
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    bar = Progress(
+        TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=err, transient=True, disable=not err.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("checking", total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def _usage(message: str) -> NoReturn:
+    raise typer.BadParameter(message)
+
+
+def main() -> None:
+    """Run the command; the exit code says how it ended."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    app()
