@@ -20,7 +20,7 @@ from startonce.model.operations import (
     upcoming,
 )
 from startonce.model.predicates import GOES_ON, Step
-from startonce.model.reservation import Database
+from startonce.model.reservation import NOTHING, Database
 
 Do = Literal["run", "crash", "land", "pin", "unpin", "deny", "allow"]
 
@@ -44,7 +44,7 @@ class World(NamedTuple):
     reads can be answered from. `denied` says that writes are refused.
     """
 
-    db: Database = Database()
+    db: Database = NOTHING
     calls: tuple[tuple[str, Call], ...] = ()
     late: tuple[tuple[str, Call], ...] = ()
     replica: Database | None = None
@@ -123,19 +123,16 @@ def _run(world: World, action: Action) -> tuple[World, Step]:
 
 
 def _land(world: World, action: Action) -> tuple[World, None]:
-    for place, (caller, call) in enumerate(world.late):
-        if caller == action.caller:
-            break
-    else:
+    places = [place for place, (caller, _) in enumerate(world.late) if caller == action.caller]
+    if not places:
         raise IllegalAction(f"nothing of {action.caller} is on its way")
+    place, call = places[0], world.late[places[0]][1]
     after = world.db if world.denied else land(world.db, call, upcoming(call))[0]
     rest = world.late[:place] + world.late[place + 1 :]
     return world._replace(db=after, late=rest), None
 
 
-def _without(
-    calls: tuple[tuple[str, Call], ...], caller: str
-) -> tuple[tuple[str, Call], ...]:
+def _without(calls: tuple[tuple[str, Call], ...], caller: str) -> tuple[tuple[str, Call], ...]:
     return tuple(pair for pair in calls if pair[0] != caller)
 
 

@@ -107,23 +107,25 @@ def _holding(call: Call) -> Holding:
 PROGRAMS: Mapping[str, Program] = {
     "reserve": Program(
         {
-            "insert": lambda db, call: r.insert(db, *call.args, call.now),
+            "insert": lambda db, call: r.insert(db, call.args[0], call.args[1], call.now),
             "read back": lambda db, call: r.read(db, call.args[0]),
         },
         _reserved,
         creates=("create reservations", "create locks", "create index"),
         unknown_goes_on=True,
     ),
-    "claim": Program({"claim": lambda db, call: r.claim(db, *call.args, call.now)}),
-    "release": Program({"release": lambda db, call: r.release(db, *call.args, call.now)}),
-    "settle": Program({"settle": lambda db, call: r.settle(db, *call.args, call.now)}),
+    "claim": Program({"claim": lambda db, call: r.claim(db, call.args[0], call.args[1], call.now)}),
+    "release": Program({"release": lambda db, call: r.release(db, call.args[0], call.args[1], call.now)}),
+    "settle": Program({"settle": lambda db, call: r.settle(db, call.args[0], call.now)}),
     "read": Program({"read": lambda db, call: r.read(db, *call.args)}),
     "for_runs": Program({"for runs": lambda db, call: r.for_runs(db, *call.args)}),
     "purge": Program({"purge": lambda db, call: r.purge(db, *call.args)}),
     "inventory": Program({"inventory": lambda db, call: r.inventory(db, *call.args)}),
     "take_lock": Program(
         {
-            "insert lock": lambda db, call: r.insert_lock(db, *call.args, call.now),
+            "insert lock": lambda db, call: r.insert_lock(
+                db, call.args[0], call.args[1], call.args[2], call.now
+            ),
             "read holder": lambda db, call: r.read_lock(db, call.args[1]),
         },
         _holding,

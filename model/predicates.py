@@ -77,14 +77,6 @@ def judge(step: Step) -> Iterator[tuple[str, bool]]:
             yield clause, verdict
 
 
-EVALUATED = frozenset(
-    ("RSV-1 RSV-2 RSV-3 RSV-4 RSV-5 RSV-6 CLM-1 CLM-2 CLM-3 CLM-4 CLM-5 CLM-6 REL-1 REL-2 REL-5 "
-     "SET-1 SET-2 SET-3 SET-4 SET-5 RD-1 RD-2 RD-3 RUN-1 RUN-3 PRG-1 PRG-2 INV-1 INV-2 "
-     "LCK-1 LCK-2 LCK-3 LCK-5").split()
-)  # fmt: skip
-"""The clauses that have a predicate here; a test compares this with what is registered."""
-
-
 def registered() -> frozenset[str]:
     """Return the ids of the clauses that have a predicate over steps or traces."""
     over_steps = {clause for some in (*_BY_OPERATION.values(), _ALWAYS) for clause, _ in some}
@@ -286,9 +278,7 @@ def _answered(step: Step) -> bool:
 def _live(step: Step) -> set[str]:
     (run_id,) = step.call.args
     return {
-        key
-        for key, row in _rows(step.before).items()
-        if row.run_id == run_id and row.state is not TERMINAL
+        key for key, row in _rows(step.before).items() if row.run_id == run_id and row.state is not TERMINAL
     }
 
 
@@ -328,8 +318,7 @@ def _terminal_is_absorbing(step: Step) -> Verdict:
     if not spent:
         return None
     return all(
-        after.get(row.key, None if step.call.operation == "purge" else ...) in (row, None)
-        for row in spent
+        after.get(row.key, None if step.call.operation == "purge" else ...) in (row, None) for row in spent
     )
 
 

@@ -76,6 +76,13 @@ class Database(NamedTuple):
         return next((lock for lock in self.locks or () if lock.run_id == run_id), None)
 
 
+NOTHING = Database()
+"""A database in which no key was ever used."""
+
+EMPTY = Database(rows=(), locks=())
+"""A database with the schema of `reserve` and no row."""
+
+
 class Entry(NamedTuple):
     """What a drain must wait for or explain: a row that is not terminal, or a lock still held (INV-1).
 
@@ -188,9 +195,7 @@ def _without(db: Database, gone: set[Reservation]) -> Database:
 # --- the run lock -----------------------------------------------------------------------------------
 
 
-def insert_lock(
-    db: Database, key: str, run_id: str, holder: str, now: int
-) -> tuple[Database, bool]:
+def insert_lock(db: Database, key: str, run_id: str, holder: str, now: int) -> tuple[Database, bool]:
     """Take the lock of a run, only while its row is `started` and the lock is free (LCK-3)."""
     row = db.row(key)
     started = row is not None and row.run_id == run_id and row.state is State.STARTED

@@ -1,15 +1,18 @@
 """The whole check of a subject: walks, probes, the machine, and the shortest traces of what was found."""
 
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import NamedTuple
 
 from startonce.model.clauses import CLAUSES
 from startonce.oracle import machine
 from startonce.oracle.edges import Walked, walk, walk_statements
 from startonce.oracle.ledger import Ledger
+from startonce.oracle.lockstep import follow
 from startonce.oracle.probes import probe
-from startonce.oracle.report import MachineRun
+from startonce.oracle.report import MachineRun, Report
 from startonce.oracle.scopes import STATEMENTS
 from startonce.oracle.shortest import shortest
 from startonce.oracle.subject import STEPPING, Subject
@@ -27,6 +30,9 @@ class Size(NamedTuple):
 
 FULL = Size(scopes=2, examples=500, steps=50)
 QUICK = Size(scopes=1, examples=60, steps=50)
+
+NOT_REPEATED = ", not repeated by its steps alone"
+"""Said of a divergence that its own steps do not lead to from where they begin."""
 
 WORK = {"whole operations": 20_707, "statements": 46_594, "more statements": 320_280}
 """Edges of each part, to measure progress by."""
@@ -66,15 +72,49 @@ def second_part(subject: Subject, size: Size, progress: Progress) -> Part:
     return Part(tuple(walked), None, ledger)
 
 
-def shorten(subject: Subject, ledger: Ledger) -> None:
+def everything(
+    subject: Subject, size: Size = FULL, seed: int = 1, progress: Progress = lambda done: None
+) -> Report:
+    """Run a whole check on one subject, in this process."""
+    begun = time.perf_counter()
+    return conclude(
+        subject,
+        [first_part(subject, size, seed, progress), second_part(subject, size, progress)],
+        seed,
+        begun,
+    )
+
+
+def conclude(subject: Subject, parts: Sequence[Part], seed: int, begun: float) -> Report:
+    """Join the parts of a check, with every divergence as the shortest trace to it."""
+    ledger = Ledger()
+    for part in parts:
+        ledger.merge(part.ledger)
+    _shorten(subject, ledger)
+    _explain_unchecked(ledger, subject)
+    return Report(
+        subject.name,
+        f"Hypothesis {version('hypothesis')} · Python {platform.python_version()}",
+        seed,
+        tuple(walked for part in parts for walked in part.walked),
+        parts[0].machine,
+        tuple(ledger.verdicts()),
+        time.perf_counter() - begun,
+    )
+
+
+def _shorten(subject: Subject, ledger: Ledger) -> None:
     """Re-derive every divergence as the shortest trace that breaks the same clause."""
     for clause, found in list(ledger.divergences.items()):
-        if found.check != "probes":
-            wanted = found._replace(clauses=(clause,))
-            ledger.divergences[clause] = shortest(subject, wanted)
+        if found.check == "probes":
+            continue
+        nearest = shortest(subject, found._replace(clauses=(clause,)))
+        if follow(subject, nearest.actions, nearest.start) is None:
+            nearest = nearest._replace(check=f"{found.check}{NOT_REPEATED}")
+        ledger.divergences[clause] = nearest
 
 
-def explain_unchecked(ledger: Ledger, subject: Subject) -> None:
+def _explain_unchecked(ledger: Ledger, subject: Subject) -> None:
     """Say of every clause that nothing evaluated why that is so."""
     ledger.not_applicable.update(subject.not_applicable)
     starts = [c.id for c in CLAUSES.values() if c.kind != "store" or c.id.startswith("FRE")]

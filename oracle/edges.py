@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from startonce.model.interleaving import Action
 from startonce.model.operations import Call, Fault
 from startonce.model.predicates import GOES_ON, judge
-from startonce.model.reservation import Database, Reservation, State
+from startonce.model.reservation import EMPTY, Database, Reservation, State
 from startonce.oracle import scopes
 from startonce.oracle.ledger import Divergence, Ledger
-from startonce.oracle.scopes import EDGES, NOW, STATEMENTS, Edge, Graph, Scope, dated
+from startonce.oracle.scopes import EDGES, STATEMENTS, Edge, Graph, Scope
 from startonce.oracle.subject import FAULTS, STEPPING, Held, Subject
 
 Progress = Callable[[int], None]
@@ -282,14 +282,14 @@ class _Walker:
         return None
 
     def _empty(self) -> None:
-        self.subject.put(Database((), ()))
+        self.subject.put(EMPTY)
         self.present = self.subject.dump_rows()
 
     def _nothing_else(self) -> None:
         """After a walk over reservations alone there must be no lock and no fence."""
         left = self.subject.dump()
         if left.locks or left.fence_closed is not None:
-            edge = scopes.whole(Database((), ()), "read", "k1")
+            edge = scopes.whole(EMPTY, "read", "k1")
             self._diverged(edge, left, None, "edges")
 
     def _diverged(self, edge: Edge, after: Database, answer: Any, check: str) -> None:

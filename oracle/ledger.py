@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
     clause: str
     status: Status
-    count: int
+    evaluated: int
     checks: tuple[str, ...]
     reason: str
     divergence: Divergence | None

@@ -3,9 +3,9 @@
 from typing import Any
 
 from startonce.model.interleaving import Action, IllegalAction, World, act
-from startonce.model.operations import Call, Ended, Fault, UnexpectedStatement
+from startonce.model.operations import Call, Fault, UnexpectedStatement
 from startonce.model.predicates import GOES_ON, Step, judge, judge_trace
-from startonce.model.reservation import Database
+from startonce.model.reservation import NOTHING, Database
 from startonce.oracle.edges import BLAME
 from startonce.oracle.ledger import Divergence
 from startonce.oracle.subject import Held, Subject
@@ -26,7 +26,7 @@ class Lockstep:
     that were evaluated on observed steps and kept.
     """
 
-    def __init__(self, subject: Subject, start: Database = Database(), check: str = "machine") -> None:
+    def __init__(self, subject: Subject, start: Database = NOTHING, check: str = "machine") -> None:
         self.subject = subject
         self.check = check
         self.start = start
@@ -126,9 +126,7 @@ class Lockstep:
                 self.judged.append(clause)
             else:
                 step = self.steps[number]
-                raise Diverged(
-                    self._divergence([clause], ("…", step.after), (step.answer, step.after))
-                )
+                raise Diverged(self._divergence([clause], ("…", step.after), (step.answer, step.after)))
 
     def close(self) -> None:
         """Let go of every caller."""
@@ -145,9 +143,7 @@ class Lockstep:
         expected: tuple[Any, Database],
         observed: tuple[Any, Database],
     ) -> Divergence:
-        return Divergence(
-            tuple(clauses), self.check, self.start, tuple(self.actions), expected, observed
-        )
+        return Divergence(tuple(clauses), self.check, self.start, tuple(self.actions), expected, observed)
 
 
 def world_is_idle(world: World, caller: str) -> bool:
@@ -160,7 +156,7 @@ def _number(caller: str) -> int:
 
 
 def follow(
-    subject: Subject, actions: tuple[Action, ...], start: Database = Database(), check: str = "machine"
+    subject: Subject, actions: tuple[Action, ...], start: Database = NOTHING, check: str = "machine"
 ) -> Divergence | None:
     """Take actions one after another; give the divergence that they lead to, if any."""
     lockstep = Lockstep(subject, start, check)
@@ -173,6 +169,3 @@ def follow(
     finally:
         lockstep.close()
     return None
-
-
-__all__ = ["Diverged", "Ended", "IllegalAction", "Lockstep", "follow"]

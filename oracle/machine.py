@@ -18,8 +18,8 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from startonce.model.interleaving import Action, World
-from startonce.model.operations import READS, Call, Fault, run, upcoming
-from startonce.model.reservation import Database
+from startonce.model.operations import READS, Call, Fault, upcoming
+from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle import scopes
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import Diverged, Lockstep
@@ -55,7 +55,7 @@ class Machine(RuleBasedStateMachine):
     @initialize(used=st.sampled_from((True,) * 9 + (False,)))
     def begin(self, used: bool) -> None:
         """Most examples begin on an empty table, some on a database in which no key was ever used."""
-        self.lockstep = Lockstep(self.subject, Database((), ()) if used else Database())
+        self.lockstep = Lockstep(self.subject, EMPTY if used else NOTHING)
 
     def _do(self, action: Action) -> None:
         self.now += 1
@@ -328,6 +328,3 @@ def drive(
 def _leaves(error: BaseException) -> list[BaseException]:
     inner = getattr(error, "exceptions", ()) or tuple(filter(None, (error.__cause__, error.__context__)))
     return [error, *(leaf for one in inner for leaf in _leaves(one))]
-
-
-__all__ = ["Machine", "Tally", "drive", "run"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from startonce.model.interleaving import Action
 from startonce.model.operations import INVALID, REFUSED, TOO_MANY, UNREADABLE, Call, Reserved
-from startonce.model.reservation import Database, Reservation, State
+from startonce.model.reservation import EMPTY, NOTHING, Database, Reservation, State
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.subject import PROBES, Subject
 
@@ -34,16 +34,14 @@ def probe(subject: Subject, ledger: Ledger) -> None:
     if subject.parameter_limit is None:
         ledger.not_checked(["RUN-2"], "the subject names no parameter limit")
     for one in probes:
-        start = Database((), ())
+        start = EMPTY
         for clause, kept, action, expected, observed in one(subject):
             if kept:
                 ledger.count([clause], "probes")
             else:
                 after = subject.dump() if one is not _spoiled else start
                 ledger.violated(
-                    Divergence(
-                        (clause,), "probes", start, (action,), (expected, start), (observed, after)
-                    )
+                    Divergence((clause,), "probes", start, (action,), (expected, start), (observed, after))
                 )
         if one is _spoiled:
             subject.unspoil()
@@ -91,7 +89,7 @@ def _bad_input(subject: Subject) -> Iterator[Verdict]:
 
 
 def _distinct(subject: Subject) -> Iterator[Verdict]:
-    subject.put(Database((), ()))
+    subject.put(EMPTY)
     rows = {key: Reservation(key, f"r-{key[:100]}", State.RESERVED, NOW, NOW) for key in DISTINCT}
     for key, row in rows.items():
         yield _verdict("IN-2", subject, Reserved(row, True), "reserve", key, row.run_id)
@@ -107,9 +105,7 @@ def _limit(subject: Subject) -> Iterator[Verdict]:
     limit = subject.parameter_limit
     if limit is None:
         return
-    rows = tuple(
-        Reservation(f"k{n:06}", f"r{n:06}", State.RESERVED, 0, 0) for n in range(limit + 2)
-    )
+    rows = tuple(Reservation(f"k{n:06}", f"r{n:06}", State.RESERVED, 0, 0) for n in range(limit + 2))
     subject.put(Database(rows, ()))
     runs = [row.run_id for row in rows]
     for count in (0, 1, limit - 1, limit):
@@ -124,7 +120,7 @@ def _one_handle(subject: Subject) -> Iterator[Verdict]:
     """What one caller writes through every operation must be in the one database that is shown."""
     if not {"take_lock", "close_fence"} <= subject.capabilities:
         return
-    subject.put(Database())
+    subject.put(NOTHING)
     ask(subject, "reserve", "k1", "r1")
     ask(subject, "claim", "k1", "r1")
     ask(subject, "take_lock", "k1", "r1", "h1")

@@ -3,6 +3,7 @@
 Plain text of at most 80 columns where the callers are few, the same everywhere.
 """
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from startonce.model.clauses import CLAUSES
@@ -65,7 +66,7 @@ def verdict_line(verdict: Verdict) -> str:
     """Return one line about a clause."""
     sentence = CLAUSES[verdict.clause].sentence
     if verdict.status in ("holds", "violated"):
-        count = f"{verdict.count:,}x"
+        count = f"{verdict.evaluated:,}x"
         return f"{verdict.clause:<6} {verdict.status:<8} {count:>8}  {sentence}"
     return f"{verdict.clause:<6} {verdict.status:<17}  {sentence}"
 
@@ -102,7 +103,7 @@ def to_json(report: Report) -> dict[str, Any]:
                 "kind": CLAUSES[v.clause].kind,
                 "sentence": CLAUSES[v.clause].sentence,
                 "verdict": v.status,
-                "evaluated": v.count,
+                "evaluated": v.evaluated,
                 "checks": list(v.checks),
                 "reason": v.reason or None,
                 "divergence": v.divergence and divergence_to_json(v.divergence),
@@ -142,7 +143,9 @@ def action_text(action: Action) -> str:
             "deny": "writes are refused",
             "allow": "writes are allowed",
         }[action.do]
-    args = " ".join(arg if isinstance(arg, str) and arg.isascii() else shown(arg, 24) for arg in action.args)
+    args = " ".join(
+        arg if isinstance(arg, str) and arg.isascii() else shown(arg, 24) for arg in action.args
+    )
     text = f"{action.operation} {_cut(args, 40)}".strip()
     if action.statement not in ("", action.operation, action.operation.replace("_", " ")):
         text += f": {action.statement}"
@@ -162,10 +165,8 @@ def interleaving(divergence: Divergence) -> list[str]:
         if last:
             db = divergence.observed[1]
         else:
-            try:
+            with suppress(IllegalAction, UnexpectedStatement):
                 world, _ = act(world, action)
-            except (IllegalAction, UnexpectedStatement):
-                pass
             db = world.db
         cells.append((number, last, action, _rows_text(db, keys)))
     widest = max(len(action_text(action)) for _, _, action, _ in cells)

@@ -72,9 +72,7 @@ def dated(db: Database, old: Sequence[str] = ()) -> Database:
     if db.rows is None:
         return db
     return db._replace(
-        rows=tuple(
-            row._replace(updated_at=OLD if row.key in old else YOUNG) for row in db.rows
-        )
+        rows=tuple(row._replace(updated_at=OLD if row.key in old else YOUNG) for row in db.rows)
     )
 
 
@@ -110,7 +108,9 @@ def single(db: Database, call: Call) -> Edge:
 def one_statement_edges(db: Database, keys: tuple[str, ...], runs: tuple[str, ...]) -> tuple[Edge, ...]:
     """Return the edges of claim, release, settle, and purge of any subset of the keys."""
     here = dated(db)
-    calls = [(name, key, run_id) for name in ("claim", "release") for key in keys for run_id in runs]
+    calls: list[tuple[str, ...]] = [
+        (name, key, run_id) for name in ("claim", "release") for key in keys for run_id in runs
+    ]
     calls += [("settle", run_id) for run_id in runs]
     edges = [single(here, Call(name, tuple(args), NOW)) for name, *args in calls]
     subsets = chain.from_iterable(combinations(keys, n) for n in range(1, len(keys) + 1))

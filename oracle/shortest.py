@@ -8,11 +8,11 @@ nearest ones first. So nothing shorter exists within that vocabulary.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from startonce.model.interleaving import Action, World, canonical
+from startonce.model.interleaving import Action, IllegalAction, World, canonical
 from startonce.model.operations import PROGRAMS, READS, Fault, upcoming
-from startonce.model.reservation import Database
+from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle.ledger import Divergence
-from startonce.oracle.lockstep import Diverged, IllegalAction, Lockstep
+from startonce.oracle.lockstep import Diverged, Lockstep
 from startonce.oracle.subject import DENY, FAULTS, REPLICA, STEPPING, Subject
 
 BUDGET = 60_000
@@ -37,7 +37,8 @@ class Vocabulary(NamedTuple):
 def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
     """Return what a divergence shows of callers, operations, arguments and faults."""
     runs_of = [a for a in found.actions if a.do == "run"]
-    keys, runs = [], []
+    keys: list[str] = []
+    runs: list[str] = []
     rest: dict[str, list[tuple[Any, ...]]] = {}
     for action in runs_of:
         names = _argument_names(action.operation)
@@ -51,8 +52,8 @@ def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
         keys.append(row.key)
         runs.append(row.run_id)
     used = [a.operation for a in runs_of]
-    callers = sorted({a.caller for a in runs_of} | ({"A", "B"} if STEPPING in subject.capabilities else {"A"}))
     abilities = subject.capabilities
+    callers = sorted({a.caller for a in runs_of} | ({"A", "B"} if STEPPING in abilities else {"A"}))
     return Vocabulary(
         tuple(callers),
         tuple(dict.fromkeys((*PATHS_TO, *used))),
@@ -91,13 +92,13 @@ def shortest(subject: Subject, found: Divergence, budget: int = BUDGET) -> Diver
     Where the search ends without one, or its budget is used up, the divergence stays as it was found.
     """
     words = vocabulary(found, subject)
-    start = Database() if found.start.rows is None else Database((), ())
+    start = NOTHING if found.start.rows is None else EMPTY
     frontier: list[tuple[World, tuple[Action, ...]]] = [(World(start), ())]
     seen: set[Any] = set()
     while frontier:
         reached = []
         for world, path in frontier:
-            if found.start in (Database(), Database((), ())) and len(path) + 1 >= len(found.actions):
+            if found.check == "machine" and len(path) + 1 >= len(found.actions):
                 return found
             for action in _actions(world, words, len(path) + 1):
                 budget -= len(path) + 1
@@ -166,9 +167,7 @@ def _actions(world: World, words: Vocabulary, now: int) -> Iterator[Action]:
             yield Action("land", caller, now=now)
 
 
-def _with_faults(
-    action: Action, statement: str, world: World, words: Vocabulary
-) -> Iterator[Action]:
+def _with_faults(action: Action, statement: str, world: World, words: Vocabulary) -> Iterator[Action]:
     yield action
     for fault in sorted(words.faults):
         reads = statement in READS

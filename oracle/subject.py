@@ -105,14 +105,14 @@ class Subject(ABC):
         """Leave a database without our tables."""
         raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (not every subject has something to give back)
         """Give everything back."""
 
 
 class Whole:
     """An operation of a subject that cannot be held: it runs in one step."""
 
-    statement = None
+    statement: str | None = None
 
     def __init__(self, subject: "Plain", call: Call) -> None:
         self._subject = subject

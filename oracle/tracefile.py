@@ -68,7 +68,13 @@ def describe(answer: Any) -> str:
             row = answer.row
             return f"{row.run_id} {row.state}, {'created' if answer.created else 'not created'}"
         case Holding():
-            return "mine" if answer.mine else f"held by {shown(answer.holder)}" if answer.holder else "not held"
+            return (
+                "mine"
+                if answer.mine
+                else f"held by {shown(answer.holder)}"
+                if answer.holder
+                else "not held"
+            )
         case Reservation():
             return f"{answer.key} {answer.run_id} {answer.state}"
         case tuple():
@@ -130,9 +136,7 @@ def load(path: Path) -> tuple[Database, tuple[Action, ...], dict[str, Any]]:
         if "do" not in value:
             raise BadTrace(name, number, "not an action")
         args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in value.get("args", ()))
-        actions.append(
-            Action(**{**value, "args": args, "fault": Fault(value.get("fault", "none"))})
-        )
+        actions.append(Action(**{**value, "args": args, "fault": Fault(value.get("fault", "none"))}))
     return database_from_json(values[0]["start"]), tuple(actions), values[-1]
 
 

@@ -2,12 +2,10 @@
 
 import contextlib
 import multiprocessing
-import platform
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -19,13 +17,13 @@ from startonce.oracle.check import (
     WORK,
     Part,
     Size,
-    explain_unchecked,
+    conclude,
+    everything,
     first_part,
     second_part,
-    shorten,
 )
 from startonce.oracle.report import Report
-from startonce.own import OURS, Operations, SqlSubject
+from startonce.own import SqlSubject
 
 Progress = Callable[[int], None]
 
@@ -41,7 +39,6 @@ def check(
     quick: bool = False,
     seed: int = 1,
     progress: Progress = lambda done: None,
-    operations: Operations = OURS,
 ) -> Report:
     """Hold our implementation against the model, on a database of its own, and report.
 
@@ -52,66 +49,32 @@ def check(
     size = QUICK if quick else FULL
     if path is None:
         with tempfile.TemporaryDirectory(prefix="startonce-") as folder:
-            parts, name = _in_two(Path(folder), size, seed, progress, operations)
-    else:
-        parts, name = _in_place(path, size, seed, progress, operations)
-    ledger = parts[0].ledger
-    for part in parts[1:]:
-        ledger.merge(part.ledger)
-    return Report(
-        name,
-        f"sqlite-utils {version('sqlite-utils')} · Hypothesis {version('hypothesis')} · "
-        f"Python {platform.python_version()}",
-        seed,
-        tuple(walked for part in parts for walked in part.walked),
-        parts[0].machine,
-        tuple(ledger.verdicts()),
-        time.perf_counter() - begun,
-    )
-
-
-def _in_place(
-    path: Path, size: Size, seed: int, progress: Progress, operations: Operations
-) -> tuple[list[Part], str]:
+            return _in_two(Path(folder), size, seed, progress, begun)
     with contextlib.closing(connect(path)) as database:
-        missing = database.missing(*TABLES)
-        if len(missing) < len(TABLES):
-            there = sorted(set(TABLES) - set(missing))
-            raise DatabaseUnusable(
-                f"{path} already holds {', '.join(there)}: a check needs a database of its own"
-            )
-    subject = SqlSubject(path, operations)
+        there = sorted(set(TABLES) - set(database.missing(*TABLES)))
+    if there:
+        raise DatabaseUnusable(
+            f"{path} already holds {', '.join(there)}: a check needs a database of its own"
+        )
+    subject = SqlSubject(path)
     try:
-        parts = [
-            first_part(subject, size, seed, progress),
-            second_part(subject, size, progress),
-        ]
-        for part in parts:
-            shorten(subject, part.ledger)
-        explain_unchecked(parts[0].ledger, subject)
-        return parts, subject.name
+        return everything(subject, size, seed, progress)
     finally:
         subject.unspoil()
         subject.close()
 
 
-def _in_two(
-    folder: Path, size: Size, seed: int, progress: Progress, operations: Operations
-) -> tuple[list[Part], str]:
-    subject = SqlSubject(folder / "first.db", operations)
+def _in_two(folder: Path, size: Size, seed: int, progress: Progress, begun: float) -> Report:
+    subject = SqlSubject(folder / "first.db")
     try:
         if size.scopes == 1:
-            parts = [first_part(subject, size, seed, progress)]
-        else:
-            with _beside(folder / "second.db", size, operations) as other:
-                parts = [
-                    first_part(subject, size, seed, lambda done: progress(done + other.drained())),
-                    other.result(progress),
-                ]
-        for part in parts:
-            shorten(subject, part.ledger)
-        explain_unchecked(parts[0].ledger, subject)
-        return parts, subject.name
+            return everything(subject, size, seed, progress)
+        with _beside(folder / "second.db", size) as other:
+            parts = [
+                first_part(subject, size, seed, lambda done: progress(done + other.drained())),
+                other.result(progress),
+            ]
+        return conclude(subject, parts, seed, begun)
     finally:
         subject.close()
 
@@ -152,12 +115,10 @@ class _Other:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, size: Size, operations: Operations) -> Iterator[_Other]:
-    context = multiprocessing.get_context("fork" if operations is not OURS else "spawn")
+def _beside(path: Path, size: Size) -> Iterator[_Other]:
+    context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_second, args=(there, str(path), size, None if operations is OURS else operations)
-    )
+    process = context.Process(target=_second, args=(there, str(path), size))
     process.start()
     there.close()
     try:
@@ -168,9 +129,9 @@ def _beside(path: Path, size: Size, operations: Operations) -> Iterator[_Other]:
         here.close()
 
 
-def _second(connection: Connection, path: str, size: Size, operations: Operations | None) -> None:
+def _second(connection: Connection, path: str, size: Size) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
-    subject = SqlSubject(path, operations or OURS)
+    subject = SqlSubject(path)
     unsent = 0
 
     def progress(done: int) -> None:
@@ -182,4 +143,3 @@ def _second(connection: Connection, path: str, size: Size, operations: Operation
 
     connection.send(second_part(subject, size, progress))
     subject.close()
-

@@ -21,11 +21,12 @@ from startonce.draw import pictures
 from startonce.impl.statements import ALL
 from startonce.model.clauses import CLAUSES
 from startonce.model.errors import StartOnceError, shown
+from startonce.model.interleaving import IllegalAction
 from startonce.oracle import report as reports
 from startonce.oracle import tracefile
-from startonce.oracle.check import FULL, QUICK
+from startonce.oracle.check import FULL, NOT_REPEATED, QUICK
 from startonce.oracle.ledger import Divergence, Verdict
-from startonce.oracle.lockstep import IllegalAction, follow
+from startonce.oracle.lockstep import follow
 from startonce.own import SqlSubject
 
 EXITS = (
@@ -196,8 +197,11 @@ def _print_divergence(verdict: Verdict, subject: str) -> None:
     out.print(escape(f"\n{verdict.clause} violated   {CLAUSES[verdict.clause].sentence}\n"), style="bold")
     for line in reports.interleaving(divergence):
         out.print(escape(line))
+    out.print(escape(f"\n     found by {divergence.check}"))
+    if divergence.check.endswith(NOT_REPEATED) or divergence.check == "probes":
+        return
     path = _save(divergence, verdict.clause, subject)
-    out.print(escape(f"\ntrace     startonce replay {path}"))
+    out.print(escape(f"     trace    startonce replay {path}"))
 
 
 def _save(divergence: Divergence, clause: str, subject: str) -> Path:

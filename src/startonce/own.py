@@ -7,6 +7,7 @@ is a reply that this file keeps to itself.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ from startonce.model.operations import (
     Raised,
     Reserved,
 )
-from startonce.model.reservation import Database, Lock, Reservation, State
+from startonce.model.reservation import EMPTY, NOTHING, Database, Lock, Reservation, State
 from startonce.oracle.subject import (
     DENY,
     FAULTS,
@@ -76,9 +77,7 @@ OURS: Operations = {
 }
 
 _DUMP_ROWS = f"SELECT key, run_id, state, created_at, updated_at FROM {sql.RESERVATIONS} ORDER BY key"
-_DUMP_LOCKS = (
-    f"SELECT run_id, key, holder, ended, result, created_at FROM {sql.LOCKS} ORDER BY run_id"
-)
+_DUMP_LOCKS = f"SELECT run_id, key, holder, ended, result, created_at FROM {sql.LOCKS} ORDER BY run_id"
 _DUMP_FENCE = f"SELECT closed FROM {sql.FENCE}"
 _DELETE_ROW = f"DELETE FROM {sql.RESERVATIONS} WHERE key = ?"
 _REPLACE_ROW = f"REPLACE INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)"
@@ -108,9 +107,7 @@ def raised(error: StartOnceError) -> Raised:
 class SqlHeld:
     """One of our operations, held before its next statement."""
 
-    def __init__(
-        self, subject: "SqlSubject", database: SqliteDatabase, operation: Operation[Any]
-    ) -> None:
+    def __init__(self, subject: "SqlSubject", database: SqliteDatabase, operation: Operation[Any]) -> None:
         self._subject = subject
         self._database = database
         self._operation = operation
@@ -182,9 +179,8 @@ class SqlSubject(Subject):
         self._replica: SqliteDatabase | None = None
         self._denied = False
         (mode,) = self._raw("PRAGMA journal_mode").fetchone()
-        self.name = f"SQLite {sqlite3.sqlite_version}, " + (
-            "in memory" if self.in_memory else f"{mode.upper()} file"
-        )
+        where = "in memory" if self.in_memory else f"{mode.upper()} file"
+        self.name = f"SQLite {sqlite3.sqlite_version}, {where} · sqlite-utils {version('sqlite-utils')}"
 
     def _connect(self) -> SqliteDatabase:
         database = connect(self._path, timeout=self._timeout)
@@ -226,7 +222,7 @@ class SqlSubject(Subject):
                 continue
             for create in creates:
                 raw.execute(create.sql)
-            raw.execute(f"DELETE FROM {table}")  # noqa: S608
+            raw.execute(f"DELETE FROM {table}")
             raw.executemany(insert, rows)
         raw.execute("COMMIT")
         if self._denied:
@@ -255,9 +251,7 @@ class SqlSubject(Subject):
         rows = locks = closed = None
         execute = self.observer.connection.execute
         try:
-            rows = tuple(
-                [Reservation(k, r, _STATES[s], c, u) for k, r, s, c, u in execute(_DUMP_ROWS)]
-            )
+            rows = tuple([Reservation(k, r, _STATES[s], c, u) for k, r, s, c, u in execute(_DUMP_ROWS)])
         except sqlite3.OperationalError as error:
             self._must_be_missing(sql.RESERVATIONS, error)
         try:
@@ -341,7 +335,7 @@ class SqlSubject(Subject):
         """Spoil the schema around a key, in one of the ways of `oracle/probes.py`."""
         raw = self.observer.connection
         create = sql.CREATE_RESERVATIONS[2].sql
-        self.put(Database((), ()))
+        self.put(EMPTY)
         raw.execute(f"DROP TABLE {sql.RESERVATIONS}")
         if how == "refused":
             raw.execute(create.replace("PRIMARY KEY", f"PRIMARY KEY CHECK (key <> '{key}')", 1))
@@ -364,7 +358,7 @@ class SqlSubject(Subject):
             there = "SELECT count(*) FROM sqlite_schema WHERE name = ? AND type = ?"
             if self._raw(there, (sql.RESERVATIONS, kind.lower())).fetchone()[0]:
                 self._raw(f"DROP {kind} {sql.RESERVATIONS}")
-        self.put(Database())
+        self.put(NOTHING)
 
     def close(self) -> None:
         """Close every connection."""

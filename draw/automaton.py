@@ -1,0 +1,117 @@
+"""The life of one key as an automaton, found by applying the model's statements.
+
+Nothing here says that a claim starts or that a purge deletes: each statement of each operation is
+applied to each table of one key, and where the rows change there is a transition. So a changed
+model is a changed picture.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from startonce.model.operations import CREATE, PROGRAMS, Apply, Call, Program
+from startonce.model.reservation import Database, Reservation, State
+
+ABSENT = "absent"
+"""The state of a key that has no row."""
+
+STATES = (ABSENT, *State)
+"""The states of a key, in the order in which it goes through them."""
+
+KEY, RUN, OTHER_RUN = "k1", "r1", "r2"
+WRITTEN, NOW = 0, 1
+"""When the row was written, and when the statement runs. A purge takes everything before now."""
+
+Arguments = tuple[tuple[Any, ...], ...]
+_BY_KEY: Arguments = ((KEY, RUN), (KEY, OTHER_RUN))
+_BY_RUN: Arguments = ((RUN,), (OTHER_RUN,))
+_NONE: Arguments = ((),)
+
+ARGUMENTS: Mapping[str, Arguments] = {
+    "reserve": _BY_KEY,
+    "claim": _BY_KEY,
+    "release": _BY_KEY,
+    "settle": _BY_RUN,
+    "read": ((KEY,),),
+    "for_runs": _BY_RUN,
+    "purge": ((NOW, 1),),
+    "inventory": ((None, 1),),
+    "take_lock": ((KEY, RUN, "h1"), (KEY, OTHER_RUN, "h1")),
+    "lock_of": _BY_RUN,
+    "persist": ((RUN, "h1", "{}"), (OTHER_RUN, "h1", "{}")),
+    "fence": _NONE,
+    "close_fence": _NONE,
+    "open_fence": _NONE,
+}
+"""What each operation is called with: the row's own run and another one."""
+
+
+class Transition(NamedTuple):
+    """One arrow: a statement that changes the row of a key in this state."""
+
+    before: str
+    statement: str
+    after: str
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the row's lifetime ends."""
+        return self.before != ABSENT and self.after == ABSENT
+
+    @property
+    def backwards(self) -> bool:
+        """Whether a row that lives on falls back to an earlier state (REL-2)."""
+        return not self.deletes and STATES.index(self.after) < STATES.index(self.before)
+
+
+class Lifecycle(NamedTuple):
+    """Every state of one key and every transition between them."""
+
+    states: tuple[str, ...]
+    transitions: tuple[Transition, ...]
+
+
+def lifecycle(programs: Mapping[str, Program] = PROGRAMS) -> Lifecycle:
+    """Apply every statement to every table of one key; collect where the rows change.
+
+    Raises `KeyError` for an operation that `ARGUMENTS` does not know.
+    """
+    found: dict[Transition, None] = {}
+    for state in STATES:
+        before = _table(state)
+        for statement, apply in _statements(programs):
+            after = apply(before)
+            if after.rows != before.rows:
+                found[Transition(state, statement, _state(after))] = None
+    return Lifecycle(STATES, tuple(found))
+
+
+def _statements(
+    programs: Mapping[str, Program],
+) -> Iterator[tuple[str, Callable[[Database], Database]]]:
+    """Give every statement with every choice of its arguments, by name."""
+    for operation, program in programs.items():
+        yield from ((name, partial(_created, name)) for name in program.creates)
+        for args in ARGUMENTS[operation]:
+            call = Call(operation, args, NOW)
+            for name, apply in program.statements.items():
+                yield name, partial(_applied, apply, call)
+
+
+def _created(name: str, db: Database) -> Database:
+    return CREATE[name](db)[0]
+
+
+def _applied(apply: Apply, call: Call, db: Database) -> Database:
+    return apply(db, call)[0]
+
+
+def _table(state: str) -> Database:
+    """Return the table in which the key is in a state, with the schema whole."""
+    row = () if state == ABSENT else (Reservation(KEY, RUN, State(state), WRITTEN, WRITTEN),)
+    return Database(rows=row, locks=())
+
+
+def _state(db: Database) -> str:
+    row = db.row(KEY)
+    return ABSENT if row is None else row.state.value
