@@ -41,15 +41,29 @@ BLAME = {
 """The clause that names a divergence which breaks none of the predicates."""
 
 
+LOCKS = {"take_lock", "lock_of", "persist"}
+
+NEEDED = {
+    "for_runs": "RUN-1 RUN-2 RUN-3",
+    "purge": "PRG-1 PRG-2",
+    "inventory": "INV-1 INV-2",
+    "take_lock": "DB-1 LCK-1 LCK-2 LCK-3 LCK-5",
+}
+"""Clauses that only an operation which a subject need not have can show."""
+
+
 def walk(subject: Subject, ledger: Ledger, progress: Progress = lambda edges: None) -> list[Walked]:
     """Execute every edge of whole operations; give what was walked."""
     walker = _Walker(subject, ledger, progress)
-    reports = [walker.whole_operations(), walker.reads(), walker.clocks(), walker.locks(), walker.bare()]
-    if STEPPING in subject.capabilities:
-        reports.append(walker.held_locks())
-    else:
-        ledger.not_checked(["RSV-5"], "no stepping: a caller cannot be held inside reserve")
+    reports = [walker.whole_operations(), walker.reads(), walker.clocks(), walker.bare()]
+    if LOCKS <= subject.capabilities:
+        reports.append(walker.locks())
+        if STEPPING in subject.capabilities:
+            reports.append(walker.held_locks())
     walker.finish()
+    for operation, clauses in NEEDED.items():
+        if operation not in subject.capabilities:
+            ledger.not_checked(clauses.split(), f"the subject has no {operation}")
     return reports
 
 
@@ -91,7 +105,7 @@ class _Walker:
         self._empty()
         count, executed = Counter[str](), self.executed
         for table in scopes.tables(EDGES.keys, EDGES.runs):
-            edges = scopes.whole_edges(table, EDGES.keys, EDGES.runs)
+            edges = self._able(scopes.whole_edges(table, EDGES.keys, EDGES.runs))
             self._from_table([(edge, None) for edge in edges], (), "edges")
             self._tally(count, edges)
         self._nothing_else()
@@ -102,7 +116,7 @@ class _Walker:
         self._empty()
         count, executed = Counter[str](), self.executed
         for table in scopes.tables(EDGES.keys, EDGES.runs):
-            edges = scopes.read_edges(table, EDGES.keys, EDGES.runs)
+            edges = self._able(scopes.read_edges(table, EDGES.keys, EDGES.runs))
             self._from_table([(edge, None) for edge in edges], (), "edges")
             self._tally(count, edges)
         self._nothing_else()
@@ -113,7 +127,7 @@ class _Walker:
         self._empty()
         count, executed = Counter[str](), self.executed
         for table in scopes.tables(EDGES.keys, EDGES.runs):
-            edges = scopes.whole_edges(table, EDGES.keys, EDGES.runs)
+            edges = self._able(scopes.whole_edges(table, EDGES.keys, EDGES.runs))
             again = list(scopes.other_clocks(edges))
             before = len(self.ledger.divergences)
             self._from_table([(edge, None) for edge in again], (), "edges")
@@ -174,12 +188,20 @@ class _Walker:
 
     def bare(self) -> Walked:
         """Walk every operation on databases in which tables are missing."""
-        edges = list(scopes.bare_edges())
+        edges = self._able(list(scopes.bare_edges()))
+        if not LOCKS <= self.subject.capabilities:  # it knows no half of a schema
+            edges = [e for e in edges if (e.before.rows is None) == (e.before.locks is None)]
+        if "fence" not in self.subject.capabilities:
+            edges = [e for e in edges if e.before.fence_closed is None]
         count, executed = Counter[str](), self.executed
         self._each(edges, "edges")
         for before in {edge.before for edge in edges}:
             self._tally(count, [edge for edge in edges if edge.before == before])
         return Walked("bare", "missing tables, every fence", *_counts(count, self.executed - executed))
+
+    def _able(self, edges: Sequence[Edge]) -> Sequence[Edge]:
+        able = self.subject.capabilities
+        return [edge for edge in edges if edge.call.operation in able]
 
     def _tally(self, count: Counter[str], edges: Iterable[Edge]) -> None:
         count["tables"] += 1

@@ -63,7 +63,10 @@ class Subject(ABC):
 
     @abstractmethod
     def dump(self) -> Database:
-        """Show everything in the database, read by other means than the operations."""
+        """Show everything in the database, read by other means than the operations.
+
+        A subject without run locks shows no locks, `()`, where it has reservations.
+        """
 
     def put_rows(self, rows: tuple[Reservation, ...], present: Sequence[Any]) -> None:
         """Replace the reservations, of which these are present; override it where `put` is slow."""

@@ -343,6 +343,7 @@ def test_a_trigger_that_refuses_the_result_is_no_traceback(database: SqliteDatab
     "change_it",
     [
         "UPDATE startonce_run_locks SET ended = 1, result = '1'",
+        "UPDATE startonce_run_locks SET holder = 'another'",
         "DELETE FROM startonce_run_locks",
         "DROP TABLE startonce_run_locks",
     ],

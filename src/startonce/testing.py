@@ -46,12 +46,12 @@ class StartReservations:
         raise NotImplementedError("write subject(): return your implementation as a Subject")
 
     @pytest.fixture(scope="class")
-    def verdicts(self, request: pytest.FixtureRequest) -> Iterator[Verdicts]:
+    @classmethod
+    def verdicts(cls) -> Iterator[Verdicts]:
         """Run the check of `subject()` and give the verdict on every clause."""
-        assert request.cls is not None
-        subject = request.cls().subject()
+        subject = cls().subject()
         try:
-            found = check.everything(subject, self.size, self.seed)
+            found = check.everything(subject, cls.size, cls.seed)
             yield {verdict.clause: verdict for verdict in found.verdicts}
         finally:
             subject.close()

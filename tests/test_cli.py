@@ -1,0 +1,197 @@
+"""The command: what it prints, how it exits, what it leaves behind."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from startonce.impl.statements import ALL
+from startonce.model.clauses import CLAUSES
+from startonce.model.interleaving import Action
+from startonce.model.reservation import EMPTY, NOTHING
+from startonce.oracle.ledger import Divergence
+from startonce.oracle.tracefile import to_text
+
+
+def startonce(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "startonce", *args],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+
+def test_check_says_what_holds_clause_by_clause(tmp_path: Path) -> None:
+    done = startonce("check", "--quick", "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for clause in CLAUSES:
+        assert f"\n{clause:<6} " in done.stdout
+    assert "59 clauses: 39 hold, 0 violated, 0 not applicable, 20 not checked" in done.stdout
+    assert "100% executed" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[1:])) <= 80
+    report = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert {c["id"]: c["verdict"] for c in report["clauses"]}["CLM-4"] == "holds"
+    assert all(c["reason"] for c in report["clauses"] if c["verdict"] == "not checked")
+    assert done.stderr == ""
+
+
+def test_a_required_clause_that_was_not_checked_is_exit_3(tmp_path: Path) -> None:
+    done = startonce("check", "--quick", "--require", "STA-9", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "required, and not checked: STA-9" in done.stdout
+    assert startonce("check", "--quick", "--require", "CLM-4", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("bogus",),
+        ("check", "--bogus"),
+        ("check", "--require", "XYZ-1"),
+        ("check", "--seed", "one"),
+        ("draw", "nothing"),
+        ("draw", "--format", "gif"),
+        ("replay",),
+    ],
+)
+def test_what_is_no_command_is_exit_2_with_a_hint(args: tuple[str, ...], tmp_path: Path) -> None:
+    done = startonce(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr
+
+
+def test_a_database_with_reservations_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE startonce_reservations (key TEXT)")
+    connection.execute("INSERT INTO startonce_reservations VALUES ('mine')")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    done = startonce("check", "app.db", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "already holds startonce_reservations" in done.stderr
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_ones_own_is_left_without_our_tables(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE orders (id TEXT)")
+    connection.commit()
+    connection.close()
+    done = startonce("check", "--quick", "app.db", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("orders",)]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"PK\x03\x04 zip", "its first bytes are"), (b"", "")], ids=["zip", "empty"]
+)
+def test_a_file_that_is_no_database_is_exit_4(content: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(content)
+    done = startonce("check", "--quick", "x.db", cwd=tmp_path)
+    if why:
+        assert done.returncode == 4
+        assert why in done.stderr
+        assert (tmp_path / "x.db").read_bytes() == content
+    else:
+        assert done.returncode == 0, "an empty file is a new database"
+
+
+def test_ctrl_c_is_exit_130_and_leaves_no_file_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "startonce", "check"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("*/second.db")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.strip() == "startonce: interrupted"
+    assert list(folder.iterdir()) == []
+
+
+def trace(folder: Path, *actions: Action) -> Path:
+    path = folder / "t.trace.json"
+    found = Divergence(("CLM-4",), "machine", EMPTY, actions, (False, EMPTY), (True, NOTHING))
+    path.write_text(to_text(found, "somebody's"), "utf-8")
+    return path
+
+
+def test_replay_repeats_a_trace(tmp_path: Path) -> None:
+    trace(tmp_path, Action("run", "A", "reserve", ("k1", "r2"), 1), Action("run", "B", "claim", ("k1", "r1"), 2))
+    done = startonce("replay", "t.trace.json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "agrees with the model in all 2 steps (recorded as violating CLM-4)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action("run", "A", "explode", (), 1),
+        Action("run", "A", "reserve", ("k1",), 1),
+        Action("run", "A", "claim", ("k1", "r1", "h1", "x"), 1),
+        Action("crash", "A"),
+        Action("land", "A"),
+        Action("run", "A", "reserve", (None, 7), 1),
+        Action("run", "A", "purge", ("soon", -1), 1),
+    ],
+)
+def test_replay_of_nonsense_is_exit_2_with_the_line(action: Action, tmp_path: Path) -> None:
+    trace(tmp_path, action)
+    done = startonce("replay", "t.trace.json", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "t.trace.json, line 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_sql_prints_every_statement_and_it_runs(tmp_path: Path) -> None:
+    done = startonce("sql", cwd=tmp_path)
+    connection = sqlite3.connect(":memory:")
+    for statement in ALL:
+        assert statement.sql in done.stdout
+        if statement.name.startswith("create"):
+            connection.execute(statement.sql)
+    for statement in ALL:
+        connection.execute(f"EXPLAIN {statement.sql}", [None] * statement.sql.count("?"))
+
+
+def test_output_is_utf8_and_plain_without_a_terminal(tmp_path: Path) -> None:
+    done = startonce("check", "--quick", cwd=tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C", COLUMNS="40")
+    assert done.returncode == 0
+    assert " · seed 1" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_clauses_are_printed(tmp_path: Path) -> None:
+    done = startonce("clauses", cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 59
+
+
+def test_draw_writes_the_pictures(tmp_path: Path) -> None:
+    done = startonce("draw", "lifecycle", "--format", "svg", "--out", "pictures", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "pictures" / "lifecycle.svg").read_text("utf-8").startswith("<")
