@@ -10,11 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from startonce.model.operations import (
     CREATE,
+    INVALID,
     PROGRAMS,
     READS,
     Call,
     Ended,
     Fault,
+    admissible,
     advance,
     land,
     upcoming,
@@ -92,6 +94,12 @@ def _run(world: World, action: Action) -> tuple[World, Step]:
         if action.operation not in PROGRAMS:
             raise IllegalAction(f"there is no operation {action.operation!r}")
         call = Call(action.operation, action.args, action.now)
+        names = PROGRAMS[action.operation].arguments
+        if names != ("run_ids",) and len(names) != len(action.args):
+            raise IllegalAction(f"{action.operation} takes {', '.join(names) or 'nothing'}")
+        if not admissible(call):
+            step = Step(call, None, Fault.NONE, world.db, world.db, INVALID, world.db)
+            return world, step
     elif action.operation and (call.operation, call.args) != (action.operation, action.args):
         raise IllegalAction(f"{action.caller} is in the middle of {call.operation}")
     statement = action.statement or upcoming(call)

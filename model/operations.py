@@ -13,6 +13,7 @@ number of callers can be held between any two statements. `advance` runs one sta
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
 from startonce.model import reservation as r
@@ -80,12 +81,13 @@ Apply = Callable[[Database, Call], tuple[Database, Any]]
 
 
 class Program(NamedTuple):
-    """An operation: its statements in order, the answer they make, and what it may create first.
+    """An operation: its arguments, its statements in order, the answer, and what it may create first.
 
     `unknown_goes_on`: where the reply to the first statement is lost, the second one, a read, resolves
     it; every other operation raises an unknown outcome as such (CLM-6).
     """
 
+    arguments: tuple[str, ...]
     statements: Mapping[str, Apply]
     answer: Callable[[Call], Any] = lambda call: call.heard[0]
     creates: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ def _holding(call: Call) -> Holding:
 
 PROGRAMS: Mapping[str, Program] = {
     "reserve": Program(
+        ("key", "run_id"),
         {
             "insert": lambda db, call: r.insert(db, call.args[0], call.args[1], call.now),
             "read back": lambda db, call: r.read(db, call.args[0]),
@@ -114,14 +117,19 @@ PROGRAMS: Mapping[str, Program] = {
         creates=("create reservations", "create locks", "create index"),
         unknown_goes_on=True,
     ),
-    "claim": Program({"claim": lambda db, call: r.claim(db, call.args[0], call.args[1], call.now)}),
-    "release": Program({"release": lambda db, call: r.release(db, call.args[0], call.args[1], call.now)}),
-    "settle": Program({"settle": lambda db, call: r.settle(db, call.args[0], call.now)}),
-    "read": Program({"read": lambda db, call: r.read(db, *call.args)}),
-    "for_runs": Program({"for runs": lambda db, call: r.for_runs(db, *call.args)}),
-    "purge": Program({"purge": lambda db, call: r.purge(db, *call.args)}),
-    "inventory": Program({"inventory": lambda db, call: r.inventory(db, *call.args)}),
+    "claim": Program(
+        ("key", "run_id"), {"claim": lambda db, call: r.claim(db, call.args[0], call.args[1], call.now)}
+    ),
+    "release": Program(
+        ("key", "run_id"), {"release": lambda db, call: r.release(db, call.args[0], call.args[1], call.now)}
+    ),
+    "settle": Program(("run_id",), {"settle": lambda db, call: r.settle(db, call.args[0], call.now)}),
+    "read": Program(("key",), {"read": lambda db, call: r.read(db, *call.args)}),
+    "for_runs": Program(("run_ids",), {"for runs": lambda db, call: r.for_runs(db, *call.args)}),
+    "purge": Program(("horizon", "limit"), {"purge": lambda db, call: r.purge(db, *call.args)}),
+    "inventory": Program(("after", "limit"), {"inventory": lambda db, call: r.inventory(db, *call.args)}),
     "take_lock": Program(
+        ("key", "run_id", "holder"),
         {
             "insert lock": lambda db, call: r.insert_lock(
                 db, call.args[0], call.args[1], call.args[2], call.now
@@ -131,15 +139,19 @@ PROGRAMS: Mapping[str, Program] = {
         _holding,
         unknown_goes_on=True,
     ),
-    "lock_of": Program({"read lock": lambda db, call: r.read_lock(db, *call.args)}),
-    "persist": Program({"persist": lambda db, call: r.persist(db, *call.args)}),
-    "fence": Program({"read fence": lambda db, call: r.read_fence(db)}),
+    "lock_of": Program(("run_id",), {"read lock": lambda db, call: r.read_lock(db, *call.args)}),
+    "persist": Program(
+        ("run_id", "holder", "result"), {"persist": lambda db, call: r.persist(db, *call.args)}
+    ),
+    "fence": Program((), {"read fence": lambda db, call: r.read_fence(db)}),
     "close_fence": Program(
+        (),
         {"close fence": lambda db, call: r.write_fence(db, True)},
         lambda call: None,
         creates=("create fence",),
     ),
     "open_fence": Program(
+        (),
         {"open fence": lambda db, call: r.write_fence(db, False)},
         lambda call: None,
         creates=("create fence",),
@@ -159,6 +171,37 @@ READS = {"read back", "read", "for runs", "inventory", "read holder", "read lock
 
 class UnexpectedStatement(Exception):
     """A call ran a statement that its operation does not have at that place."""
+
+
+def admissible(call: Call) -> bool:
+    """Say whether the arguments of a call are such as the input rules allow (IN-1)."""
+    names = PROGRAMS[call.operation].arguments
+    if names == ("run_ids",):
+        return all(is_id(run_id) for run_id in call.args)
+    return len(names) == len(call.args) and all(
+        RULES[name](value) for name, value in zip(names, call.args, strict=True)
+    )
+
+
+def is_id(value: object) -> bool:
+    """Say whether a value is a key or a run id: 1 to 200 of A-Z a-z 0-9 . _ ~ -, and nothing else."""
+    return isinstance(value, str) and 1 <= len(value) <= 200 and set(value) <= ALPHABET
+
+
+ALPHABET = frozenset(ascii_letters + digits + "._~-")
+
+RULES: Mapping[str, Callable[[Any], bool]] = {
+    "key": is_id,
+    "run_id": is_id,
+    "holder": lambda value: is_id(value) and value not in r.HOLDER_WORDS,
+    "result": lambda value: isinstance(value, str),
+    "horizon": lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    "limit": lambda value: type(value) is int and 1 <= value < 2**63,
+    "after": lambda value: (
+        value is None or (isinstance(value, tuple) and len(value) == 2 and all(map(is_id, value)))
+    ),
+}
+"""What each argument must be."""
 
 
 def upcoming(call: Call) -> str:

@@ -197,7 +197,7 @@ class _Walker:
         self._each(edges, "edges")
         for before in {edge.before for edge in edges}:
             self._tally(count, [edge for edge in edges if edge.before == before])
-        return Walked("bare", "missing tables, every fence", *_counts(count, self.executed - executed))
+        return Walked("bare", "missing tables, 3 fences", *_counts(count, self.executed - executed))
 
     def _able(self, edges: Sequence[Edge]) -> Sequence[Edge]:
         able = self.subject.capabilities

@@ -46,19 +46,17 @@ def counts(report: Report) -> list[str]:
     """Return a line for each scope and one for the machine."""
     lines = []
     for w in report.walked:
-        share = 100 * w.executed // w.edges if w.edges else 0
+        share = f"{100 * w.executed // w.edges if w.edges else 0}%"
         lines.append(
-            f"{w.name:<11} {w.what:<26} {w.states:>6,} states {w.edges:>8,} edges {share:>4}% executed"
+            f"{w.name:<10} {w.what:<24} {w.states:>6,} states {w.edges:>8,} edges {share:>5} executed"
         )
     if report.machine is not None:
         m = report.machine
-        lines.append(
-            f"{'machine':<11} {f'{m.examples:,} examples':<26} {m.steps:>6,} steps  "
-            f"{100 * m.share:>7.0f}% of effective edges"
-        )
-        lines.append(
-            f"{'':<11} {100 * m.faults:.0f}% of the steps are faults, {m.steps_per_second:,.0f} steps/s"
-        )
+        lines += [
+            f"{'machine':<10} {f'{m.examples:,} examples':<24} {m.steps:>6,} steps, "
+            f"{100 * m.share:.0f}% of the effective edges,",
+            f"{'':<42} {100 * m.faults:.0f}% of them faults, {m.steps_per_second:,.0f} steps/s",
+        ]
     return lines
 
 

@@ -41,10 +41,10 @@ def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
     runs: list[str] = []
     rest: dict[str, list[tuple[Any, ...]]] = {}
     for action in runs_of:
-        names = _argument_names(action.operation)
+        names = PROGRAMS[action.operation].arguments
         for name, value in zip(names, action.args, strict=False):
-            (keys if name == "key" else runs if name == "run" else []).append(value)
-        if not set(names) <= {"key", "run"} or action.operation == "for_runs":
+            (keys if name == "key" else runs if name == "run_id" else []).append(value)
+        if not set(names) <= {"key", "run_id"} or action.operation == "for_runs":
             rest.setdefault(action.operation, []).append(action.args)
         if action.operation == "for_runs":
             runs += action.args
@@ -69,21 +69,6 @@ def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
             and (a.do not in ("deny", "allow") or DENY in abilities)
         ),
     )
-
-
-def _argument_names(operation: str) -> tuple[str, ...]:
-    return {
-        "reserve": ("key", "run"),
-        "claim": ("key", "run"),
-        "release": ("key", "run"),
-        "settle": ("run",),
-        "read": ("key",),
-        "lock_of": ("run",),
-        "take_lock": ("key", "run", "holder"),
-        "persist": ("run", "holder", "result"),
-        "purge": ("horizon", "limit"),
-        "inventory": ("after", "limit"),
-    }.get(operation, ())
 
 
 def shortest(subject: Subject, found: Divergence, budget: int = BUDGET) -> Divergence:
@@ -179,15 +164,15 @@ def _with_faults(action: Action, statement: str, world: World, words: Vocabulary
 
 
 def _arguments(operation: str, world: World, words: Vocabulary) -> Iterator[tuple[Any, ...]]:
-    names = _argument_names(operation)
+    names = PROGRAMS[operation].arguments
     if operation == "purge":
         times = {row.updated_at for row in world.db.rows or ()}
         for horizon in sorted(times | {time + 1 for time in times}):
             for limit in sorted({args[1] for args in words.rest.get("purge", [])} or {10}):
                 yield horizon, limit
-    elif names == ("key", "run"):
+    elif names == ("key", "run_id"):
         yield from ((key, run_id) for key in words.keys for run_id in words.runs)
-    elif names == ("run",):
+    elif names == ("run_id",):
         yield from ((run_id,) for run_id in words.runs)
     elif names == ("key",):
         yield from ((key,) for key in words.keys)

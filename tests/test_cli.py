@@ -156,8 +156,6 @@ def test_replay_repeats_a_trace(tmp_path: Path) -> None:
         Action("run", "A", "claim", ("k1", "r1", "h1", "x"), 1),
         Action("crash", "A"),
         Action("land", "A"),
-        Action("run", "A", "reserve", (None, 7), 1),
-        Action("run", "A", "purge", ("soon", -1), 1),
     ],
 )
 def test_replay_of_nonsense_is_exit_2_with_the_line(action: Action, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def check(
     size = QUICK if quick else FULL
     with _progress(work_of(size)) as progress:
         report = run_check(database, quick=quick, seed=seed, progress=progress)
-    out.print(escape(f"{report.subject} · {report.tools} · seed {report.seed}\n"))
+    out.print(escape(f"{report.subject}\n{report.tools} · seed {report.seed}\n"))
     for line in reports.counts(report):
         out.print(escape(line))
     out.print()

@@ -172,13 +172,13 @@ class SqlSubject(Subject):
         self._timeout = timeout
         self._operations = operations
         self.in_memory = self._path == ":memory:"
-        if not self.in_memory:
-            self.capabilities = self.capabilities | {REPLICA}
         self.observer = self._connect()
         self._callers: list[SqliteDatabase] = []
         self._replica: SqliteDatabase | None = None
         self._denied = False
         (mode,) = self._raw("PRAGMA journal_mode").fetchone()
+        if mode == "wal":  # elsewhere an open read transaction keeps every writer out
+            self.capabilities = self.capabilities | {REPLICA}
         where = "in memory" if self.in_memory else f"{mode.upper()} file"
         self.name = f"SQLite {sqlite3.sqlite_version}, {where} · sqlite-utils {version('sqlite-utils')}"
 

@@ -1,0 +1,143 @@
+"""The house stands: arrows point one way, every clause is judged or explained, documents are not stale."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import startonce.impl.operations
+import startonce.impl.start
+import startonce.model.errors
+import startonce.model.operations
+import startonce.model.reservation
+from broken import BROKEN
+from startonce.model.clauses import CLAUSES
+from startonce.model.operations import CREATE, PROGRAMS, READS
+from startonce.model.predicates import registered
+from startonce.oracle.edges import BLAME
+from startonce.oracle.ledger import Ledger
+from startonce.oracle.report import interleaving
+from startonce.oracle.scopes import STATEMENTS
+from startonce.oracle.shortest import shortest
+from startonce.own import OURS, SqlSubject
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def imports(folder: str) -> set[tuple[str, str, tuple[str, ...]]]:
+    found = set()
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found.add((str(path), node.module, tuple(alias.name for alias in node.names)))
+            elif isinstance(node, ast.Import):
+                found |= {(str(path), alias.name, ()) for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "may"),
+    [
+        ("model", {"model"}),
+        ("impl", {"impl", "model"}),
+        ("oracle", {"oracle", "model"}),
+        ("draw", {"draw", "model"}),
+    ],
+)
+def test_the_arrows_point_one_way(folder: str, may: set[str]) -> None:
+    for path, module, names in imports(folder):
+        if module.split(".")[0] == "startonce":
+            of = module.split(".")[1:2] or [names[0]]
+            assert of[0] in may, f"{path} imports {module}"
+
+
+def test_the_model_imports_the_standard_library_alone() -> None:
+    for path, module, _ in imports("model"):
+        top = module.split(".")[0]
+        assert top == "startonce" or top in sys.stdlib_module_names, f"{path} imports {module}"
+
+
+def test_the_implementation_takes_words_from_the_model_and_no_logic() -> None:
+    """Or the two could agree by sharing a mistake."""
+    for path, module, names in imports("impl"):
+        if not module.startswith("startonce.model"):
+            continue
+        loaded = sys.modules[module]
+        for name in names:
+            thing = getattr(loaded, name)
+            is_word = inspect.isclass(thing) or isinstance(thing, tuple) or name == "shown"
+            assert is_word, f"{path} imports {name} of {module}"
+
+
+@pytest.mark.parametrize("folder", ["model", "impl", "oracle", "draw"])
+def test_a_folder_is_not_imported_under_a_second_name(folder: str) -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {folder}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"import startonce.{folder}, not {folder}" in done.stderr
+
+
+def test_a_link_that_arrived_as_a_text_file_is_explained(tmp_path: Path) -> None:
+    package = tmp_path / "startonce"
+    package.mkdir()
+    (package / "__init__.py").write_bytes((ROOT / "src/startonce/__init__.py").read_bytes())
+    (package / "model").write_text("../../model")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import startonce"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert "text file where a link should be" in done.stderr
+
+
+def test_every_predicate_is_of_a_clause() -> None:
+    assert registered() <= set(CLAUSES)
+    assert set(BLAME.values()) <= set(CLAUSES)
+
+
+def test_every_clause_with_a_predicate_is_shown_to_be_able_to_fail() -> None:
+    """Or is carried by one that is: these are judged on the very same steps as a broken one."""
+    broken = {one.clause for one in BROKEN.values()}
+    carried = {
+        "RSV-1", "RSV-3", "RSV-6", "CLM-3", "CLM-5", "REL-1", "SET-3", "SET-4", "SET-5",
+        "RD-2", "RD-3", "RUN-1", "RUN-3", "PRG-2", "INV-2", "LCK-5",
+    }  # fmt: skip
+    assert registered() - broken == carried
+
+
+def test_every_operation_of_the_model_is_ours_too() -> None:
+    assert set(OURS) == set(PROGRAMS)
+    statements = {name for program in PROGRAMS.values() for name in program.statements}
+    assert statements >= READS
+    assert set(CREATE) == {name for program in PROGRAMS.values() for name in program.creates}
+
+
+def divergence_example() -> str:
+    subject = SqlSubject(operations=BROKEN["claim without the run id"].operations)
+    ledger = Ledger()
+    from startonce.oracle.edges import walk_statements
+
+    walk_statements(subject, ledger, STATEMENTS[:1])
+    found = shortest(subject, ledger.divergences["CLM-4"]._replace(clauses=("CLM-4",)))
+    lines = [f"CLM-4 violated   {CLAUSES['CLM-4'].sentence}", "", *interleaving(found)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def test_the_divergence_in_the_readme_is_the_one_that_is_found() -> None:
+    block = re.search(r"<!-- divergence -->\n```\n(.*?)```", README, re.DOTALL)
+    assert block is not None
+    assert block[1].strip() == divergence_example().strip()
+
+
+def test_every_link_in_the_documents_leads_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_counts_in_the_readme_are_those_that_are_pinned() -> None:
+    from test_edges import HELD
+
+    assert f"{sum(one.edges for one in HELD):,} edges" in README
