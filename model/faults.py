@@ -1,0 +1,251 @@
+"""Every step that a world of starting callers can take: statements, faults, operators, the environment.
+
+`steps(scope)` is the transition system. Each fault spends its budget; a duty that the scope drops adds
+what a caller does who does not keep it.
+"""
+
+from collections.abc import Callable, Iterator
+
+from startonce.model.start import (
+    CANCEL,
+    HOST,
+    MAY_BE_STALE,
+    PROGRAM,
+    STARTED,
+    TERMINAL,
+    TRANSIENT,
+    Budget,
+    Caller,
+    Event,
+    Next,
+    Scope,
+    Told,
+    World,
+    execute,
+    settle,
+)
+
+Steps = Iterator[tuple[Event, World]]
+
+
+def first(scope: Scope) -> World:
+    """Return the world before anything has happened."""
+    callers = (Caller(left=scope.attempts),) * scope.callers
+    return World((None,) * scope.keys, (), (), (), False, False, callers, (), None, scope.budget)
+
+
+def steps(scope: Scope) -> Callable[[World], Steps]:
+    """Return the function that gives every step out of a world."""
+
+    def out_of(w: World) -> Steps:
+        offered: set[Caller] = set()
+        for who, c in enumerate(w.callers):
+            if c.at in OVER or (c.at == "idle" and scope.symmetry and c in offered):
+                continue
+            offered.add(c)
+            if c.at == "idle":
+                for key in range(scope.keys):
+                    yield from _caller(w, who, _begun(c, key), scope)
+                continue
+            yield from _caller(w, who, c, scope)
+            if w.left.crashes:
+                yield _crash(w, who, c, scope)
+        for place, (who, c) in enumerate(w.late):
+            rest = w._replace(late=w.late[:place] + w.late[place + 1 :])
+            after, _ = PROGRAM[c.at].effect(rest, who, c)
+            yield Event(who, c.at, c.key, c.run, "lands late"), _watched(after)
+        yield from _environment(w, scope)
+
+    return out_of
+
+
+OVER = ("over", "crashed")
+
+
+def quiet(w: World) -> bool:
+    """Whether every caller is over or crashed and nothing is on its way: what is now, stays."""
+    return not w.late and all(c.at in OVER for c in w.callers)
+
+
+def _begun(c: Caller, key: int) -> Caller:
+    return c._replace(at="insert", key=key, left=c.left - 1)
+
+
+def _caller(w: World, who: int, c: Caller, scope: Scope) -> Steps:
+    if c.at == "insert":
+        minted = w._replace(locks=(*w.locks, None), executed=(*w.executed, 0), won=(*w.won, 0))
+        yield from _statement(minted, who, c._replace(run=len(w.locks)), scope)
+        if "DUT-1" in scope.without:
+            for used in range(len(w.locks)):
+                yield from _statement(w, who, c._replace(run=used), scope)
+    elif c.at == "work":
+        after, _ = execute(w, who, c)
+        then = c._replace(at="persist" if scope.durable else "let go")
+        yield Event(who, "work", c.key, c.run), _on(after, who, c, then)
+        if "REL-3" in scope.without:
+            yield (
+                Event(who, "work", c.key, c.run, "fails, gives the claim back"),
+                _on(after, who, c, c._replace(at="release")),
+            )
+    else:
+        yield from _statement(w, who, c, scope)
+        yield from _undutiful(w, who, c, scope)
+
+
+def _statement(w: World, who: int, c: Caller, scope: Scope) -> Steps:
+    """Run a statement: as it should be, and under each fault that can befall it."""
+    statement = (PROGRAM if scope.durable else TRANSIENT)[c.at]
+    left = w.left
+    after, reply = statement.effect(w, who, c)
+    yield _event(_counted(after, c, reply), who, c, "", statement.then(c, reply))
+    if not scope.durable and c.at in ("take", "let go"):
+        return  # a mutex of the host's own: no statement, and no reply that could be lost
+    if w.replica is not None and c.at in MAY_BE_STALE:
+        rows, locks = w.replica
+        _, old = statement.effect(w._replace(rows=rows, locks=locks), who, c)
+        caught_up = w._replace(replica=None)  # it answers one read, and has caught up
+        yield _event(caught_up, who, c, "stale", statement.then(c, old))
+    if left.unknowns and statement.writes:
+        spent = after._replace(left=left._replace(unknowns=left.unknowns - 1))
+        yield _event(_given_up(spent, c), who, c, "reply lost", statement.unknown(c))
+        yield from _unknown_undutiful(spent, who, c, scope)
+    if left.late and statement.writes:
+        on_its_way = tuple(sorted((*w.late, (who, c))))
+        spent = w._replace(left=left._replace(late=left.late - 1), late=on_its_way)
+        yield _event(_given_up(spent, c), who, c, "reply lost, on its way", statement.unknown(c))
+    if left.refusals:
+        spent = w._replace(left=left._replace(refusals=left.refusals - 1))
+        fault = "not applied" if statement.writes else "cannot be read"
+        yield _event(spent, who, c, fault, statement.refused(c))
+
+
+def _counted(w: World, c: Caller, reply: object) -> World:
+    """Count a claim that was answered True, and one that was given back."""
+    if c.at == "claim" and reply is True:
+        return _won(w, c, 1)
+    return _given_up(w, c) if c.at == "release" and reply is True else w
+
+
+def _given_up(w: World, c: Caller) -> World:
+    """A caller whose release was answered, or lost its reply, holds the claim no more."""
+    return _won(w, c, -1) if c.at == "release" else w
+
+
+def _won(w: World, c: Caller, change: int) -> World:
+    return w._replace(won=(*w.won[: c.run], w.won[c.run] + change, *w.won[c.run + 1 :]))
+
+
+def _event(after: World, who: int, c: Caller, fault: str, then: Next) -> tuple[Event, World]:
+    answer, told = then if isinstance(then, Told) else ("", -1)
+    return Event(who, c.at, c.key, c.run, fault, answer, told), _on(after, who, c, then)
+
+
+def _on(w: World, who: int, c: Caller, then: Next) -> World:
+    """Put a caller to where it goes on; an answer ends its start."""
+    if isinstance(then, Told):
+        then = Caller(left=c.left) if c.left else Caller("over")
+    return _watched(w._replace(callers=(*w.callers[:who], then, *w.callers[who + 1 :])))
+
+
+def _watched(w: World) -> World:
+    """Note when a closed deployment is drained."""
+    drained = w.closed and (
+        w.drained
+        or not (
+            any(row is not None and row.state is STARTED for row in w.rows)
+            or any(lock is not None and lock.holder >= 0 and not lock.ended for lock in w.locks)
+        )
+    )
+    return w if drained == w.drained else w._replace(drained=drained)
+
+
+def _crash(w: World, who: int, c: Caller, scope: Scope) -> tuple[Event, World]:
+    locks = w.locks
+    if not scope.durable and c.at in ("work", "let go"):
+        locks = (*locks[: c.run], None, *locks[c.run + 1 :])  # a mutex dies with its holder
+    callers = (*w.callers[:who], Caller("crashed"), *w.callers[who + 1 :])
+    left = w.left._replace(crashes=w.left.crashes - 1)
+    after = w._replace(locks=locks, callers=callers, left=left)
+    return Event(who, c.at, c.key, c.run, "crashes before it"), _watched(after)
+
+
+# --- duties that are not kept -------------------------------------------------------------------------
+
+
+def _undutiful(w: World, who: int, c: Caller, scope: Scope) -> Steps:
+    """What a caller does who does not keep a duty."""
+    without = scope.without
+    if c.at == "claim" and "STA-1" in without:
+        yield Event(who, "claim", c.key, c.run, "skips it"), _on(w, who, c, c._replace(at="fence"))
+    if c.at == "fence" and "STA-3" in without:
+        yield Event(who, "fence", c.key, c.run, "skips it"), _on(w, who, c, c._replace(at="take"))
+    if c.at == "holder" and "LCK-4" in without:
+        yield Event(who, "holder", c.key, c.run, "skips it"), _on(w, who, c, c._replace(at="work"))
+    if c.at == "fence" and "DUT-2" in without:
+        for other, idle in enumerate(w.callers):
+            if idle.at == "idle":  # a transport delivers the claim to another process as well
+                copy = c._replace(left=idle.left - 1)
+                yield Event(other, "fence", c.key, c.run, "is dispatched too"), _on(w, other, copy, copy)
+                break
+
+
+def _unknown_undutiful(w: World, who: int, c: Caller, scope: Scope) -> Steps:
+    """What a caller does after a lost reply who does not keep a duty."""
+    if c.at == "release" and "REL-4" in scope.without:
+        yield Event(who, c.at, c.key, c.run, "reply lost, repeats it"), _on(w, who, c, c)
+    if c.at == "claim" and "CLM-6" in scope.without:
+        then = c._replace(at="fence")
+        yield (
+            Event(who, c.at, c.key, c.run, "reply lost, takes it for won"),
+            _on(_won(w, c, 1), who, c, then),
+        )
+    if c.at == "take" and "LCK-5" in scope.without:
+        yield (
+            Event(who, c.at, c.key, c.run, "reply lost, gives up", "retry", c.run),
+            _on(w, who, c, Told("retry", c.run)),
+        )
+
+
+# --- what a host, an operator and the environment do ------------------------------------------------------
+
+
+def _environment(w: World, scope: Scope) -> Steps:
+    left = w.left
+    if left.flips:
+        flipped = w._replace(closed=not w.closed, drained=False, left=_less(left, "flips"))
+        yield Event(HOST, "opens the fence" if w.closed else "closes the fence"), _watched(flipped)
+    if left.stale and w.replica is None:
+        behind = w._replace(replica=(w.rows, w.locks), left=_less(left, "stale"))
+        yield Event(HOST, "a replica stays behind"), behind
+    if left.purges:
+        for key, row in enumerate(w.rows):
+            if row is not None and row.state is TERMINAL:
+                rows = (*w.rows[:key], None, *w.rows[key + 1 :])
+                yield Event(HOST, "purge", key, row.run), w._replace(rows=rows, left=_less(left, "purges"))
+    if left.settles:
+        for run in range(len(w.locks)):
+            if "DUT-3" in scope.without or _is_over(w, run, scope):
+                after, _ = settle(w, HOST, Caller(run=run))
+                yield Event(HOST, "settle", 0, run), _watched(after._replace(left=_less(left, "settles")))
+    if left.cancels and scope.durable:
+        for run in range(len(w.locks)):
+            yield _operator(w, Caller("cancel: take", run=run), "begins to cancel", _less(left, "cancels"))
+    if left.frees and scope.durable:
+        for key in range(scope.keys):
+            yield _operator(w, Caller("free: look", key=key), "begins to free", _less(left, "frees"))
+
+
+def _less(left: Budget, fault: str) -> Budget:
+    return left._replace(**{fault: getattr(left, fault) - 1})
+
+
+def _is_over(w: World, run: int, scope: Scope) -> bool:
+    """Whether a host may know that a run is over or can never begin (DUT-3)."""
+    lock = w.locks[run]
+    if scope.durable:
+        return lock is not None and (lock.ended or lock.holder == CANCEL)
+    return w.executed[run] > 0 and lock is None
+
+
+def _operator(w: World, c: Caller, name: str, left: Budget) -> tuple[Event, World]:
+    return Event(len(w.callers), name, c.key, c.run), w._replace(callers=(*w.callers, c), left=left)
