@@ -141,7 +141,7 @@ def for_runs(run_ids: Sequence[str], limit: int) -> Operation[tuple[Reservation,
         rows = yield sql.for_runs(len(run_ids)), tuple(run_ids)
     except TableMissing:
         return ()
-    return tuple(_reservation(sql.READ.name, row) for row in rows)
+    return tuple(_reservation(sql.READ.name, *row) for row in rows)
 
 
 def purge(settled_before: int, limit: int) -> Operation[int]:
@@ -170,9 +170,10 @@ def take_lock(key: str, run_id: str, holder: str, now: int) -> Operation[Holding
     with suppress(UnknownOutcome, TableMissing):
         yield sql.INSERT_LOCK, (holder, now, key, run_id)
     try:
-        lock = _lock(run_id, (yield sql.READ_HOLDER, (run_id,)))
+        rows = yield sql.READ_HOLDER, (run_id,)
     except TableMissing:
-        lock = None
+        rows = []
+    lock = _lock(run_id, *rows[0]) if rows else None
     return Holding(lock is not None and lock.holder == holder, lock.holder if lock else None)
 
 
@@ -180,9 +181,10 @@ def lock_of(run_id: str) -> Operation[Lock | None]:
     """Read the lock of a run."""
     check("run id", run_id)
     try:
-        return _lock(run_id, (yield sql.READ_LOCK, (run_id,)))
+        rows = yield sql.READ_LOCK, (run_id,)
     except TableMissing:
         return None
+    return _lock(run_id, *rows[0]) if rows else None
 
 
 def persist(run_id: str, holder: str, result: str) -> Operation[bool]:
@@ -205,13 +207,15 @@ def read_both(key: str) -> Operation[tuple[Reservation, Lock | None] | None]:
             return None
         row = yield from read(key)  # half a schema: the next reserve completes it
         return None if row is None else (row, None)
-    row = _row(key, rows)
-    if row is None:
+    if not rows:
         return None
-    holder, ended, result, created_at = rows[0][5:]
+    found, run_id, state, created_at, updated_at, holder, ended, result, locked_at = rows[0]
+    row = _reservation(sql.READ.name, found, run_id, state, created_at, updated_at)
+    if len(rows) > 1 or found != key:
+        raise _another(key, found)
     if holder is None:
         return row, None
-    return row, _lock(row.run_id, [(row.run_id, key, holder, ended, result, created_at)])
+    return row, _lock(run_id, run_id, key, holder, ended, result, locked_at)
 
 
 # --- what an operator does --------------------------------------------------------------------------
@@ -296,30 +300,35 @@ def _changed_one(statement: Statement, rows: Rows) -> bool:
 def _row(key: str, rows: Rows) -> Reservation | None:
     if not rows:
         return None
-    row = _reservation(sql.READ.name, rows[0])
+    row = _reservation(sql.READ.name, *rows[0])
     if len(rows) > 1 or row.key != key:
-        raise MalformedRow(sql.READ.name, f"the row of key {shown(key)} has key {shown(row.key)}")
+        raise _another(key, row.key)
     return row
 
 
-def _reservation(statement: str, row: Sequence[Any]) -> Reservation:
-    key, run_id, state, created_at, updated_at = row[:5]
+def _another(key: str, found: str) -> MalformedRow:
+    return MalformedRow(sql.READ.name, f"the row of key {shown(key)} has key {shown(found)}")
+
+
+def _reservation(
+    statement: str, key: Any, run_id: Any, name: Any, created_at: Any, updated_at: Any
+) -> Reservation:
+    state = _STATES.get(name)
     if (
-        state in _STATES
+        state is not None
         and type(key) is type(run_id) is str
         and type(created_at) is type(updated_at) is int
     ):
-        return Reservation(key, run_id, _STATES[state], created_at, updated_at)
-    raise MalformedRow(statement, f"{shown(tuple(row), 200)} is not a reservation")
+        return Reservation(key, run_id, state, created_at, updated_at)
+    row = (key, run_id, name, created_at, updated_at)
+    raise MalformedRow(statement, f"{shown(row, 200)} is not a reservation")
 
 
-def _lock(run_id: str, rows: Rows) -> Lock | None:
-    if not rows:
-        return None
-    lock = Lock(*rows[0])
-    if lock.run_id == run_id and type(lock.holder) is str and lock.ended in (0, 1):
-        return lock._replace(ended=bool(lock.ended))
-    raise MalformedRow(sql.READ_LOCK.name, f"{shown(tuple(rows[0]), 200)} is not a run lock")
+def _lock(run_id: str, found: Any, key: Any, holder: Any, ended: Any, result: Any, created_at: Any) -> Lock:
+    if found == run_id and type(holder) is str and ended in (0, 1):
+        return Lock(found, key, holder, ended == 1, result, created_at)
+    row = (found, key, holder, ended, result, created_at)
+    raise MalformedRow(sql.READ_LOCK.name, f"{shown(row, 200)} is not a run lock")
 
 
 def _entry(row: Sequence[Any]) -> Entry:

@@ -148,7 +148,9 @@ BROKEN: dict[str, Broken] = {
     ),
     "release of any state": Broken("REL-2", changed("release", "AND state = 'started'", "")),
     "release without the run id": Broken("REL-5", changed("release", "AND run_id = ?", "", (0, 1))),
-    "settle of started rows only": Broken("SET-1", changed("settle", "state <> 'terminal'", "state = 'started'")),
+    "settle of started rows only": Broken(
+        "SET-1", changed("settle", "state <> 'terminal'", "state = 'started'")
+    ),
     "settle of terminal rows again": Broken("SET-2", changed("settle", "AND state <> 'terminal'", "")),
     "read that creates the schema": Broken("RD-1", instead(read=_read_creates)),
     "for_runs cut at the limit": Broken("RUN-2", instead(for_runs=_for_runs_is_cut), "probes"),

@@ -70,7 +70,9 @@ def test_a_correct_implementation_follows_the_same_traces() -> None:
     assert follow(ours, found.actions, found.start) is None
 
 
-@pytest.mark.parametrize("name", ["claim without the run id", "vanished row believed", "purge of live rows"])
+@pytest.mark.parametrize(
+    "name", ["claim without the run id", "vanished row believed", "purge of live rows"]
+)
 def test_the_machine_alone_sees_it_too(name: str, tmp_path: Path) -> None:
     subject = SqlSubject(tmp_path / "a.db", BROKEN[name].operations)
     ledger = Ledger()

@@ -142,7 +142,11 @@ def trace(folder: Path, *actions: Action) -> Path:
 
 
 def test_replay_repeats_a_trace(tmp_path: Path) -> None:
-    trace(tmp_path, Action("run", "A", "reserve", ("k1", "r2"), 1), Action("run", "B", "claim", ("k1", "r1"), 2))
+    trace(
+        tmp_path,
+        Action("run", "A", "reserve", ("k1", "r2"), 1),
+        Action("run", "B", "claim", ("k1", "r1"), 2),
+    )
     done = startonce("replay", "t.trace.json", cwd=tmp_path)
     assert done.returncode == 0
     assert "agrees with the model in all 2 steps (recorded as violating CLM-4)" in done.stdout

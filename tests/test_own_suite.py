@@ -86,7 +86,7 @@ def test_what_is_not_checked_is_skipped_and_required_fails(pytester: pytest.Pyte
                 return ThroughTheStore()
         """
     )
-    pytester.makeconftest(f'import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})')
+    pytester.makeconftest(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})")
     result = pytester.runpytest_subprocess("-p", "no:xdist", "-rs")
     outcomes = result.parseoutcomes()
     assert outcomes["failed"] == 1
@@ -116,7 +116,7 @@ def test_a_broken_store_fails_the_clause_it_breaks(pytester: pytest.Pytester) ->
                 return Broken()
         """
     )
-    pytester.makeconftest(f'import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})')
+    pytester.makeconftest(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})")
     result = pytester.runpytest_subprocess("-p", "no:xdist")
     result.stdout.fnmatch_lines(["*test_clause?SET-1?*", "*expected*", "*observed*"])
     assert result.ret == 1

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from startonce.impl.deployment import Deployment
 from startonce.impl.start import Run
 from startonce.impl.statements import Statement
 
-PROCESSES, ROUNDS, KEYS = 4, 6, 25
+PROCESSES, ROUNDS, KEYS = 4, 12, 25
 
 
 # --- what the processes do ------------------------------------------------------------------------------
@@ -45,13 +46,13 @@ def start_all(keys: int) -> None:
     """For every file named on standard input: start each key once, and tell the answers."""
     tell("ready")
     for line in sys.stdin:
-        path = line.strip()
-        answers: list[list[str | None]] = []
+        path, answers = line.strip(), list[list[str | None]]()
+        work = partial(effect, log=f"{path}.log")
         try:
             database = connect(path, timeout=60)
             ours = Deployment(database)
             for number in range(keys):
-                answer = ours.start(f"k-{number}", lambda run: effect(run, path + ".log"))
+                answer = ours.start(f"k-{number}", work)
                 answers.append([type(answer).__name__, answer.run_id])
             database.close()
             tell(answers)

@@ -644,11 +644,9 @@ def test_RSV_6_without_its_own_table_a_start_begins_anew(path: Path) -> None:
 
 
 def state(path: Path, key: str = "k") -> str:
-    (found,) = (
-        sqlite3.connect(path)
-        .execute("SELECT state FROM startonce_reservations WHERE key = ?", (key,))
-        .fetchone()
-    )
+    raw = sqlite3.connect(path)
+    (found,) = raw.execute("SELECT state FROM startonce_reservations WHERE key = ?", (key,)).fetchone()
+    raw.close()
     assert isinstance(found, str)
     return found
 
@@ -850,6 +848,24 @@ def test_RSV_6_a_table_that_another_caller_just_made_is_not_foreign(tmp_path: Pa
     else:
         assert ours.start("new", lambda run: 1).run_id
     raw.close()
+
+
+@pytest.mark.parametrize("statement", ["SELECT", "INSERT", "UPDATE"])
+def test_a_schema_that_changed_under_a_statement_is_looked_at_again(
+    hooked: tuple[Hooked, Deployment], statement: str
+) -> None:
+    raw, ours = hooked
+    fails = failing(sqlite3.SQLITE_SCHEMA, "SQLITE_SCHEMA", statement)
+    failed: list[str] = []
+
+    def hook(text: str) -> None:  # SQLite says so while another process makes the tables
+        if not failed and text.startswith(statement):
+            failed.append(text)
+            fails(text)
+
+    raw.hook = hook
+    assert isinstance(ours.start("new", lambda run: 1), Started)
+    assert failed
 
 
 def test_an_interrupt_is_certainly_not_applied(path: Path) -> None:

@@ -90,9 +90,7 @@ def edited(line: int, **changes: Any) -> str:
         ("\n".join([*LINES[:3], "[" * 100_000, *LINES[3:]]), 4, "not a JSON object"),
     ],
 )  # fmt: skip
-def test_what_is_no_trace_is_refused_with_its_line(
-    text: str, line: int, why: str, tmp_path: Path
-) -> None:
+def test_what_is_no_trace_is_refused_with_its_line(text: str, line: int, why: str, tmp_path: Path) -> None:
     with pytest.raises(BadTrace) as caught:
         load(written(tmp_path, text))
     assert caught.value.line == line
