@@ -20,7 +20,8 @@ from pairs import Figure, Mode, Pair, Work
 from startonce.impl import statements as sql
 from startonce.impl.databases.sqlite import connect
 from startonce.impl.deployment import Deployment
-from startonce.impl.start import Replayed, Run
+from startonce.impl.execution import Run
+from startonce.impl.start import Replayed
 from startonce.impl.statements import Statement
 
 MANY, FEW = 100_000, 200
@@ -89,7 +90,7 @@ def beside_a_writer(file: Path, key: str) -> Figure:
     """Replay while another connection is in the middle of a write, which nobody else could do now."""
     with closing(_bare(file)) as writer, closing(connect(file, timeout=60)) as database:
         writer.execute("BEGIN IMMEDIATE")
-        writer.execute(f"UPDATE {sql.RESERVATIONS} SET updated_at = updated_at + 1")
+        writer.execute(f"UPDATE {sql.RESERVATIONS} SET updated_at = updated_at + 1")  # noqa: S608
         with closing(connect(file, timeout=0)) as third:
             try:
                 third.connection.execute("BEGIN IMMEDIATE")

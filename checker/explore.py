@@ -20,7 +20,7 @@ Always = Callable[[State, Label, State], bool | None]
 
 
 class Finding(NamedTuple, Generic[Label]):
-    """What is known of one property: how many steps it was evaluated on, and a shortest trace against it."""
+    """What is known of a property: on how many steps it was evaluated, and a shortest trace against it."""
 
     evaluated: int
     trace: tuple[Label, ...] | None

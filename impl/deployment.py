@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from startonce.impl.start import Answer, Done, Failed, Run, start
+from startonce.impl.execution import Done, Failed, Run
+from startonce.impl.start import Answer, start
 from startonce.impl.statements import Statement
 from startonce.impl.store import Clock, Database, Fence, Reservations, RunLocks, drive
 
@@ -56,4 +57,7 @@ class Deployment:
             except Exception as error:
                 return Failed(error)
 
-        return drive(perform, start(key, self._mint, self._clock, create))
+        answer = drive(perform, start(key, self._mint, self._clock, create))
+        if isinstance(answer, Failed):
+            raise answer.error
+        return answer

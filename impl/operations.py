@@ -22,6 +22,7 @@ from startonce.model.errors import (
     TooManyRuns,
     UnknownOutcome,
     Vanished,
+    name_of,
     shown,
 )
 from startonce.model.operations import Holding, Reserved
@@ -40,7 +41,7 @@ def check(what: str, value: object) -> None:
     if type(value) is str and _plain(value):
         return
     if not isinstance(value, str):
-        why = f"a {type(value).__name__}, not a str"
+        why = f"a {name_of(value)}, not a str"
     elif type(value) is not str:
         why = "a subclass of str: pass a plain one"
     elif not value:
@@ -76,9 +77,8 @@ def reserve(key: str, run_id: str, now: int, *, create: bool = False) -> Operati
             for statement in sql.CREATE_RESERVATIONS:
                 yield statement, ()
             inserted = _changed_one(sql.INSERT, (yield insert))
-    except UnknownOutcome as error:
-        if error.statement != sql.INSERT.name:
-            raise
+    except UnknownOutcome:
+        pass  # of the insert, or of what creates the schema: the read-back tells
     try:
         row = _row(key, (yield sql.READ_BACK, (key,)))
     except TableMissing:
@@ -131,6 +131,8 @@ def for_runs(run_ids: Sequence[str], limit: int) -> Operation[tuple[Reservation,
 
     `limit` is the number of parameters that the database binds in one statement.
     """
+    if isinstance(run_ids, str):
+        raise InvalidValue("run ids", run_ids, "one str, not a sequence of run ids")
     if len(run_ids) > limit:
         raise TooManyRuns(len(run_ids), limit)
     for run_id in run_ids:
@@ -149,6 +151,7 @@ def purge(settled_before: int, limit: int) -> Operation[int]:
 
     `settled_before` is in milliseconds, UTC; `limit` bounds the statement.
     """
+    check_time("horizon", settled_before)
     check_count("limit", limit)
     try:
         return len((yield sql.PURGE, (settled_before, settled_before, limit)))
@@ -213,7 +216,7 @@ def read_both(key: str) -> Operation[tuple[Reservation, Lock | None] | None]:
     row = _reservation(sql.READ.name, found, run_id, state, created_at, updated_at)
     if len(rows) > 1 or found != key:
         raise _another(key, found)
-    if holder is None:
+    if holder is None and ended is None:
         return row, None
     return row, _lock(run_id, run_id, key, holder, ended, result, locked_at)
 
@@ -280,9 +283,15 @@ def check_token(holder: str) -> None:
 
 
 def check_count(what: str, value: int) -> None:
-    """Refuse a bound that is not a positive whole number."""
-    if type(value) is not int or value < 1:
-        raise InvalidValue(what, value, "not a whole number of at least 1")
+    """Refuse a bound that is not a whole number from 1 to 2**63 - 1."""
+    if type(value) is not int or not 1 <= value < 2**63:
+        raise InvalidValue(what, value, "not a whole number from 1 to 2**63 - 1")
+
+
+def check_time(what: str, value: int) -> None:
+    """Refuse what is not a time in whole milliseconds: SQLite would order any text after all times."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise InvalidValue(what, value, "not a time in whole milliseconds")
 
 
 _STATES = {state.value: state for state in State}
@@ -325,7 +334,8 @@ def _reservation(
 
 
 def _lock(run_id: str, found: Any, key: Any, holder: Any, ended: Any, result: Any, created_at: Any) -> Lock:
-    if found == run_id and type(holder) is str and ended in (0, 1):
+    texts = all(value is None or type(value) is str for value in (key, result))
+    if found == run_id and type(holder) is str and ended in (0, 1) and texts and type(created_at) is int:
         return Lock(found, key, holder, ended == 1, result, created_at)
     row = (found, key, holder, ended, result, created_at)
     raise MalformedRow(sql.READ_LOCK.name, f"{shown(row, 200)} is not a run lock")
@@ -333,7 +343,10 @@ def _lock(run_id: str, found: Any, key: Any, holder: Any, ended: Any, result: An
 
 def _entry(row: Sequence[Any]) -> Entry:
     key, run_id, state, holder, ended = row
-    if type(key) is not str or type(run_id) is not str or not (state is None or state in _STATES):
+    texts = type(key) is type(run_id) is str and (
+        type(holder) is str and ended in (0, 1) if holder is not None or ended is not None else True
+    )
+    if not texts or not (state is None or state in _STATES):
         raise MalformedRow(sql.INVENTORY.name, f"{shown(tuple(row), 200)} is not an entry")
     if state is None or state == State.TERMINAL:
         kind = "settled or purged, still held"

@@ -2,14 +2,35 @@
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Show a value so that it is one short line of ASCII, whatever it holds."""
-    text = value[: limit + 1] if isinstance(value, str | bytes) else value
-    out = ascii(text)
-    return out if len(out) <= limit else out[: limit - 1] + "…"
+    """Show a value as one line of at most `limit` characters of ASCII, whatever it is."""
+    if type(value) is int and value.bit_length() > 200:
+        return f"<an int of {value.bit_length()} bits>"
+    try:
+        out = ascii(value[: limit + 1] if isinstance(value, str | bytes) else value)
+    except Exception:
+        out = f"<a {name_of(value)}>"
+    out = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in out)
+    return out if len(out) <= limit else out[: limit - 3] + "..."
+
+
+def name_of(value: object) -> str:
+    """Name the type of a value in ASCII."""
+    return ascii(type(value).__name__)[1:-1][:60]
+
+
+def _rebuilt(kind: "type[StartOnceError]", args: tuple[object, ...], state: dict[str, object]) -> object:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class StartOnceError(Exception):
     """Base of every error that this project raises."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let an error travel between processes."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class InvalidValue(StartOnceError, ValueError):

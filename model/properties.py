@@ -207,8 +207,16 @@ ALWAYS: Mapping[str, Property] = {
 }
 """What must hold at every step, whatever the faults."""
 
-DURABLE_ONLY = ("drained stays idle", "a lock is for good", "a free holds its lock", "a refused free is harmless",
-                "freed never executes", "the inventory is true")  # fmt: skip
+DURABLE_ONLY = frozenset(
+    (
+        "drained stays idle",
+        "a lock is for good",
+        "a free holds its lock",
+        "a refused free is harmless",
+        "freed never executes",
+        "the inventory is true",
+    )
+)
 """Properties that speak of the durable lock."""
 
 

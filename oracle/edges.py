@@ -56,7 +56,7 @@ def walk(subject: Subject, ledger: Ledger, progress: Progress = lambda edges: No
     """Execute every edge of whole operations; give what was walked."""
     walker = _Walker(subject, ledger, progress)
     reports = [walker.whole_operations(), walker.reads(), walker.clocks(), walker.bare()]
-    if LOCKS <= subject.capabilities:
+    if subject.capabilities >= LOCKS:
         reports.append(walker.locks())
         if STEPPING in subject.capabilities:
             reports.append(walker.held_locks())
@@ -189,7 +189,7 @@ class _Walker:
     def bare(self) -> Walked:
         """Walk every operation on databases in which tables are missing."""
         edges = self._able(list(scopes.bare_edges()))
-        if not LOCKS <= self.subject.capabilities:  # it knows no half of a schema
+        if not self.subject.capabilities >= LOCKS:  # it knows no half of a schema
             edges = [e for e in edges if (e.before.rows is None) == (e.before.locks is None)]
         if "fence" not in self.subject.capabilities:
             edges = [e for e in edges if e.before.fence_closed is None]

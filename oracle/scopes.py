@@ -223,7 +223,8 @@ _timeless = cache(timeless)
 
 def lock_tables() -> Iterator[Database]:
     """Give every table of one key and two runs with every lock that each run can have."""
-    kinds = [None, ("h1", False), ("h1", True), ("h2", False), ("h2", True), ("cancel", False), ("free", False)]  # fmt: skip
+    executions = [(holder, ended) for holder in ("h1", "h2") for ended in (False, True)]
+    kinds = [None, *executions, ("cancel", False), ("free", False)]
     for table in tables(("k1",), ("r1", "r2")):
         for choice in product(kinds, repeat=2):
             locks = tuple(

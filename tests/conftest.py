@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from startonce.impl.databases.sqlite import SqliteDatabase, connect
+from startonce.impl.execution import Done, Execute, Failed, Run
 from startonce.impl.operations import Request
-from startonce.impl.start import Answer, Done, Execute, Failed, Run, start
+from startonce.impl.start import Answer, start
 from startonce.model.errors import NotApplied, TableMissing, UnknownOutcome, Unreadable
 from startonce.model.operations import Fault
 
@@ -53,7 +54,8 @@ class Held:
         try:
             self.request = resume()
         except StopIteration as stop:
-            self.outcome = stop.value
+            value = stop.value
+            self.outcome = value.error if isinstance(value, Failed) else value
         except TableMissing as error:  # as `store.drive` does
             self.outcome = NotApplied("reserve", str(error))
         except Exception as error:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from broken import BROKEN
+
 from startonce.oracle import machine
 from startonce.oracle.edges import walk, walk_statements
 from startonce.oracle.ledger import Divergence, Ledger

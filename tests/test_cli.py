@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from startonce.impl.statements import ALL
 from startonce.model.clauses import CLAUSES
 from startonce.model.interleaving import Action

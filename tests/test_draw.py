@@ -101,7 +101,7 @@ def test_every_statement_of_every_operation_is_applied_to_every_state() -> None:
 def test_every_operation_of_the_model_has_arguments_here() -> None:
     assert set(ARGUMENTS) == set(PROGRAMS)
     with pytest.raises(KeyError, match="reopen"):
-        lifecycle({"reopen": Program({})})
+        lifecycle({"reopen": Program((), {})})
 
 
 def _settling_claim(db: Database, call: Call) -> tuple[Database, Any]:
@@ -127,7 +127,7 @@ CLAIM, RELEASE = (
 )
 CHANGED: Mapping[str, tuple[Mapping[str, Program], set[Transition], set[Transition]]] = {
     "claim leads to terminal": (
-        {**PROGRAMS, "claim": Program({"claim": _settling_claim})},
+        {**PROGRAMS, "claim": Program((), {"claim": _settling_claim})},
         {CLAIM},
         {Transition(state, "claim", "terminal") for state in ("reserved", "started")},
     ),
@@ -137,17 +137,17 @@ CHANGED: Mapping[str, tuple[Mapping[str, Program], set[Transition], set[Transiti
         set(),
     ),
     "a read writes": (
-        {**PROGRAMS, "read": Program({"read": _writing_read})},
+        {**PROGRAMS, "read": Program((), {"read": _writing_read})},
         set(),
         {Transition("reserved", "read", "started")},
     ),
     "a purge deletes what is live": (
-        {**PROGRAMS, "purge": Program({"purge": _greedy_purge})},
+        {**PROGRAMS, "purge": Program((), {"purge": _greedy_purge})},
         set(),
         {Transition(state, "purge", "absent") for state in ("reserved", "started")},
     ),
     "a lost claim moves the time": (
-        {**PROGRAMS, "claim": Program({"claim": _touching_claim})},
+        {**PROGRAMS, "claim": Program((), {"claim": _touching_claim})},
         {CLAIM},
         {Transition(state, "claim", state) for state in State},
     ),
@@ -367,10 +367,10 @@ def test_an_svg_stands_alone_on_a_white_page(name: str) -> None:
 
 def test_labels_are_escaped() -> None:
     statement = {NASTY: PROGRAMS["claim"].statements["claim"]}
-    graph = lifecycle({**PROGRAMS, "claim": Program(statement)})
+    graph = lifecycle({**PROGRAMS, "claim": Program((), statement)})
     assert ("reserved", NASTY, "started") in arrows(drawn(lifecycle_source(graph)))
 
-    run = f"{NASTY}:r"
+    run = "r1"
     svg = drawn(race_source(race(((f"A{NASTY}", run), ("B", "r2")))))
     nodes = groups(svg, "node")
     assert len(nodes) == 13

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+
 from startonce.model.predicates import judge
-from startonce.model.reservation import NOTHING
+from startonce.model.reservation import NOTHING, Database
 from startonce.oracle import scopes
 from startonce.oracle.edges import Walked, walk, walk_statements
 from startonce.oracle.ledger import Ledger
@@ -84,7 +85,7 @@ def test_a_table_of_another_shape_beside_ours_is_noticed() -> None:
     subject, ledger = SqlSubject(), Ledger()
     real = subject.dump
 
-    def dump() -> scopes.Database:
+    def dump() -> Database:
         return real()._replace(fence_closed=False)
 
     subject.dump = dump  # type: ignore[method-assign]

@@ -252,10 +252,8 @@ def capped(database: SqliteDatabase) -> SqliteDatabase:
     capped = SqliteDatabase(database.connection)
     rows = Deployment(capped, clock=ticking()).reservations
     rows.reserve("k-0", "r-0")
-    capped.connection.execute("BEGIN")
     for number in range(1, 300):
         rows.reserve(f"k-{number}", f"r-{number % 260}")
-    capped.connection.execute("COMMIT")
     return capped
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from broken import BROKEN
+
 from startonce.oracle import machine
 from startonce.oracle.check import NOT_REPEATED, QUICK, everything
 from startonce.oracle.ledger import Ledger

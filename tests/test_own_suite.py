@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from startonce.impl.databases.sqlite import connect
 from startonce.impl.deployment import Deployment
 from startonce.impl.statements import CREATE_RESERVATIONS, LOCKS, RESERVATIONS

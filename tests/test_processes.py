@@ -21,7 +21,7 @@ import pytest
 
 from startonce.impl.databases.sqlite import SqliteDatabase, connect
 from startonce.impl.deployment import Deployment
-from startonce.impl.start import Run
+from startonce.impl.execution import Run
 from startonce.impl.statements import Statement
 
 PROCESSES, ROUNDS, KEYS = 4, 12, 25

@@ -16,7 +16,8 @@ import pytest
 
 from startonce.impl.databases.sqlite import CERTAINLY_NOT_APPLIED, SqliteDatabase, connect
 from startonce.impl.deployment import Deployment
-from startonce.impl.start import Pending, Replayed, Retry, Run, Started
+from startonce.impl.execution import Run
+from startonce.impl.start import Pending, Replayed, Retry, Started
 from startonce.impl.statements import CREATE_FENCE, CREATE_RESERVATIONS
 from startonce.model.errors import (
     DatabaseUnusable,
@@ -332,7 +333,7 @@ def test_a_transaction_that_somebody_left_open_executes_nothing(path: Path) -> N
     with opened(path) as ours:
         raw = raw_of(ours)
         raw.execute("BEGIN")
-        error_of(NotApplied, lambda: ours.start("k", forbidden))
+        error_of(Unreadable, lambda: ours.start("k", forbidden))
         raw.execute("ROLLBACK")
         assert ours.start("k", lambda run: 1) == Started("r", 1, settled=True)
 
@@ -504,7 +505,7 @@ def test_RD_3_a_malformed_row_is_an_error_and_never_absent(path: Path, row: str)
         path,
         "DROP TABLE startonce_reservations",
         LOOSE.replace("key,", "key UNIQUE,"),
-        f"INSERT INTO startonce_reservations VALUES ({row})",  # noqa: S608
+        f"INSERT INTO startonce_reservations VALUES ({row})",
     )
     with opened(path) as ours:
         error_of(MalformedRow, lambda: ours.reservations.read("k"))
@@ -574,7 +575,7 @@ BAD_LOCKS = {
 
 @pytest.mark.parametrize("lock", BAD_LOCKS.values(), ids=BAD_LOCKS)
 def test_RD_3_a_malformed_lock_is_an_error_and_never_a_free_one(path: Path, lock: str) -> None:
-    insert = f"INSERT INTO startonce_run_locks VALUES ({lock})"  # noqa: S608
+    insert = f"INSERT INTO startonce_run_locks VALUES ({lock})"
     spoil(path, "DROP TABLE startonce_run_locks", LOOSE_LOCKS, insert)
     with opened(path) as ours:
         error_of(Unreadable, lambda: ours.locks.lock_of("r-t"))
@@ -583,7 +584,7 @@ def test_RD_3_a_malformed_lock_is_an_error_and_never_a_free_one(path: Path, lock
 
 @pytest.mark.parametrize("holder", ["NULL", "7"])
 def test_INV_2_a_malformed_lock_is_not_explained_as_something_else(path: Path, holder: str) -> None:
-    insert = f"INSERT INTO startonce_run_locks VALUES ('r-t', 't', {holder}, 0, NULL, 5)"  # noqa: S608
+    insert = f"INSERT INTO startonce_run_locks VALUES ('r-t', 't', {holder}, 0, NULL, 5)"
     spoil(path, "DROP TABLE startonce_run_locks", LOOSE_LOCKS, insert)
     with opened(path) as ours:
         error_of(Unreadable, lambda: ours.reservations.inventory())
@@ -666,8 +667,11 @@ def test_a_trigger_that_raises_is_certainly_not_applied_only_where_nothing_chang
                 WRITES[name](ours)
             if isinstance(caught.value, NotApplied):
                 assert state(path, key) == before, f"{name} was applied: {caught.value}"
-        with pytest.raises((NotApplied, UnknownOutcome)):
-            ours.start("k", forbidden)
+        if (when, how) == ("AFTER", "FAIL"):  # the claim above was applied, and its outcome unknown
+            assert isinstance(ours.start("k", forbidden), Pending)
+        else:
+            with pytest.raises((NotApplied, UnknownOutcome)):
+                ours.start("k", forbidden)
 
 
 def test_a_trigger_that_ignores_a_claim_changed_nothing(path: Path) -> None:
@@ -842,7 +846,9 @@ def test_RSV_6_a_table_that_another_caller_just_made_is_not_foreign(tmp_path: Pa
     sent = [""]
     raw.hook = hook
     if statement == "UPDATE":
-        assert not ours.reservations.claim("k", "r")
+        assert ours.reservations.claim("k", "r"), (
+            "the statement is run again, on the table that is there now"
+        )
     elif statement == "INSERT":
         assert ours.reservations.reserve("k", "other").row.run_id == "r"
     else:

@@ -11,6 +11,7 @@ from conftest import Held, counted, ticking
 
 from startonce.impl.databases.sqlite import SqliteDatabase
 from startonce.impl.deployment import Deployment
+from startonce.impl.execution import Run
 from startonce.impl.start import (
     ROUNDS,
     Answer,
@@ -19,7 +20,6 @@ from startonce.impl.start import (
     Pending,
     Replayed,
     Retry,
-    Run,
     Settled,
     Started,
 )
@@ -437,8 +437,8 @@ def test_a_release_that_finds_no_row_begins_afresh(database: SqliteDatabase) -> 
     deployment(database).fence.close()
     held = Held(database).until("release")
     change(database, DELETE)
-    assert held.finish() == Fenced("r-2")
-    assert state(database) == ("r-2", "reserved")
+    assert held.finish() == Fenced("r-3")  # r-2 was minted as the holder of a lock
+    assert state(database) == ("r-3", "reserved")
 
 
 # --- two callers ----------------------------------------------------------------------------------------
@@ -498,8 +498,8 @@ def test_a_lost_claim_on_a_row_that_vanished_begins_afresh(database: SqliteDatab
     a, b = two(database)
     a.finish()
     change(database, DELETE)
-    assert b.finish() == Started("b-1", "b-1", settled=True)
-    assert state(database) == ("b-1", "terminal")
+    assert b.finish() == Started("b-2", "b-2", settled=True)  # b-1 was minted as the holder of a lock
+    assert state(database) == ("b-2", "terminal")
 
 
 def test_CLM_4_a_lost_claim_on_a_rewritten_row_goes_by_that_row(database: SqliteDatabase) -> None:

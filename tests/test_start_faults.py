@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from startonce.impl.databases.sqlite import SqliteDatabase, connect
 from startonce.impl.deployment import Deployment
-from startonce.impl.start import Answer, FencedStranded, Pending, Replayed, Retry, Run, Settled, Started
+from startonce.impl.execution import Run
+from startonce.impl.start import Answer, FencedStranded, Pending, Replayed, Retry, Settled, Started
 from startonce.impl.statements import CREATE_FENCE, CREATE_RESERVATIONS
 from startonce.model.errors import StartOnceError, UnknownOutcome
 from startonce.model.operations import Fault
@@ -65,7 +66,7 @@ class World:
         """Forget everything but the schema."""
         if self.database.schema_ensured:
             for table in ("startonce_reservations", "startonce_run_locks", "startonce_fence"):
-                self.raw(f"DELETE FROM {table}")  # noqa: S608
+                self.raw(f"DELETE FROM {table}")
         self.mint = counted("r")
         self.clock = ticking()
         self.executed: Counter[str] = Counter()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from broken import BROKEN
+
 from startonce.model.interleaving import Action
 from startonce.model.operations import Fault
 from startonce.model.reservation import EMPTY, Database, Lock, Reservation, State

@@ -20,7 +20,6 @@ from startonce.model.errors import (
     UnknownOutcome,
     Unreadable,
     ValueRefused,
-    shown,
 )
 
 OLDEST = (3, 37, 0)
@@ -48,8 +47,12 @@ CERTAINLY_NOT_APPLIED: Mapping[str, str] = {
 """The primary codes after which a statement in autocommit certainly changed nothing.
 
 Every other code is an unknown outcome: SQLITE_IOERR and SQLITE_FULL can strike after the commit
-record is in the log, SQLITE_CORRUPT and SQLITE_NOMEM promise nothing.
+record is in the log, SQLITE_CORRUPT and SQLITE_NOMEM promise nothing. So is SQLITE_CONSTRAINT_TRIGGER:
+a trigger that raises FAIL leaves behind what was changed before it.
 """
+
+RUNS = 5
+"""How often a statement is run while the schema changes underneath it, before that is an error."""
 
 _CODES = {getattr(sqlite3, name): name for name in CERTAINLY_NOT_APPLIED}
 _REFUSALS = ("SQLITE_CONSTRAINT", "SQLITE_TOOBIG", "SQLITE_MISMATCH")
@@ -63,14 +66,13 @@ class SqliteDatabase:
     def __init__(self, connection: sqlite3.Connection) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise DatabaseUnusable(
-                f"SQLite {sqlite3.sqlite_version} is too old: {'.'.join(map(str, OLDEST))} or newer is needed"
+                f"SQLite {sqlite3.sqlite_version} is too old: "
+                f"{'.'.join(map(str, OLDEST))} or newer is needed"
             )
         if connection.isolation_level is not None:
             raise DatabaseUnusable("the connection is not in autocommit: pass isolation_level=None")
         self.connection = connection
-        self.utils = sqlite_utils.Database(
-            connection, recursive_triggers=False, execute_plugins=False
-        )
+        self.utils = sqlite_utils.Database(connection, recursive_triggers=False, execute_plugins=False)
         self._execute = self.utils.execute
         self.parameter_limit = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
         self.schema_ensured = False
@@ -78,13 +80,24 @@ class SqliteDatabase:
     def run(self, statement: Statement, parameters: tuple[Any, ...]) -> list[Any]:
         """Run one statement and return its rows.
 
+        A transaction that somebody left open on the connection is refused: what is read in it may be
+        old, and what is written in it can be taken back.
+
         Raises `TableMissing`, and as the table above says `NotApplied`, `ValueRefused`, `ForeignTable`,
         `UnknownOutcome`, or for a read `Unreadable`.
         """
-        try:
-            return self._execute(statement.sql, parameters).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._named(statement, error) from error
+        for _ in range(RUNS):
+            try:
+                if self.connection.in_transaction:
+                    break
+                return self._execute(statement.sql, parameters).fetchall()
+            except (sqlite3.Error, OverflowError, UnicodeError) as error:
+                named = self._named(statement, error)
+                if named is not None:
+                    raise named from error
+        else:
+            raise _kind(statement)(statement.name, "the schema keeps changing (SQLITE_SCHEMA)")
+        raise _kind(statement)(statement.name, "a transaction is open on this connection: end it first")
 
     def missing(self, *tables: str) -> tuple[str, ...]:
         """Name those of some tables that do not exist, in their order."""
@@ -98,25 +111,46 @@ class SqliteDatabase:
         """Close the connection."""
         self.connection.close()
 
-    def _named(self, statement: Statement, error: Exception) -> StartOnceError:
-        code = getattr(error, "sqlite_errorcode", None)
-        before_sql = code is None and not isinstance(error, sqlite3.OperationalError)
-        name = "SQLITE_MISMATCH" if before_sql else _CODES.get((code or 0) & 0xFF)
-        text = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+    def _named(self, statement: Statement, error: Exception) -> StartOnceError | None:
+        """Name an error; None where the schema changed underneath, and the statement may be run again."""
+        name = _name(error)
+        said = "".join(char if char.isprintable() else " " for char in str(error)[:200])
+        text = f"{said} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+        if name == "SQLITE_SCHEMA":
+            return None
         if name == "SQLITE_ERROR":
+            table = str(error).removeprefix("no such table: ").removeprefix("main.")
+            if table not in statement.tables:
+                return ForeignTable(statement.name, text)
             try:
                 missing = self.missing(*statement.tables)
             except sqlite3.Error:
-                missing = ()
-            if missing and str(error).startswith("no such table"):
-                return TableMissing(missing[0])
-            return ForeignTable(statement.name, text)
+                return ForeignTable(statement.name, text)
+            return TableMissing(missing[0]) if missing else None
         if not statement.writes:
-            return Unreadable(statement.name, f"{CERTAINLY_NOT_APPLIED.get(name or '', 'an error')}: {text}")
+            return Unreadable(
+                statement.name, f"{CERTAINLY_NOT_APPLIED.get(name or '', 'an error')}: {text}"
+            )
         if name is None:
             return UnknownOutcome(statement.name, text)
         kind = ValueRefused if name in _REFUSALS else NotApplied
         return kind(statement.name, f"{CERTAINLY_NOT_APPLIED[name]}: {text}")
+
+
+def _name(error: Exception) -> str | None:
+    """Return the name of the code that an error has in the table, or stands for."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
+        return None  # RAISE(FAIL) leaves what was changed before it
+    if code is not None:
+        return _CODES.get(code & 0xFF)
+    if isinstance(error, OverflowError | UnicodeError) or "binding parameter" in str(error):
+        return "SQLITE_MISMATCH"
+    return "SQLITE_MISUSE" if isinstance(error, sqlite3.ProgrammingError) else None
+
+
+def _kind(statement: Statement) -> type[NotApplied] | type[Unreadable]:
+    return NotApplied if statement.writes else Unreadable
 
 
 def connect(
@@ -139,7 +173,7 @@ def connect(
     mode = "ro" if readonly else "rwc" if create else "rw"
     if file is not None:
         _look_at(file, must_exist=mode != "rwc")
-    target = path if file is None else f"file:{quote(os.path.abspath(path))}?mode={mode}"
+    target = path if file is None else f"file:{quote(os.fsencode(file.absolute()))}?mode={mode}"
     try:
         connection = sqlite3.connect(
             target,
@@ -149,7 +183,7 @@ def connect(
             check_same_thread=check_same_thread,
         )
     except sqlite3.Error as error:
-        raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error
+        raise DatabaseUnusable(f"{ascii(path)[1:-1]} cannot be opened: {error}") from error
     try:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         if pages == 0 and file is not None and not readonly:
@@ -157,29 +191,33 @@ def connect(
         return SqliteDatabase(connection)
     except sqlite3.Error as error:
         connection.close()
-        raise DatabaseUnusable(f"{path} cannot be used: {error}") from error
+        raise DatabaseUnusable(f"{ascii(path)[1:-1]} cannot be used: {error}") from error
     except DatabaseUnusable:
         connection.close()
         raise
 
 
 def _look_at(file: Path, *, must_exist: bool) -> None:
-    if not file.exists():
-        if must_exist:
-            raise DatabaseUnusable(f"{file} does not exist")
-        if not file.absolute().parent.is_dir():
-            raise DatabaseUnusable(f"{file} cannot be created: there is no such folder")
-        return
-    if file.is_dir():
-        raise DatabaseUnusable(f"{file} is a folder, not a database file")
+    name = ascii(str(file))[1:-1]
+    if "\0" in str(file):
+        raise DatabaseUnusable(f"{name} is no file name: it holds a NUL")
     try:
+        if not file.exists():
+            if must_exist:
+                raise DatabaseUnusable(f"{name} does not exist")
+            if not file.absolute().parent.is_dir():
+                raise DatabaseUnusable(f"{name} cannot be created: there is no such folder")
+            return
+        if not file.is_file():
+            what = "a folder" if file.is_dir() else "no regular file"
+            raise DatabaseUnusable(f"{name} is {what}, not a database file")
         with file.open("rb") as opened:
             head = opened.read(16)
     except OSError as error:
-        raise DatabaseUnusable(f"{file} cannot be read: {error.strerror}") from error
+        raise DatabaseUnusable(f"{name[:200]} cannot be read: {error.strerror}") from error
     if head and head != b"SQLite format 3\0":
         first = ascii(head[:4])[2:-1]
-        raise DatabaseUnusable(f'{file} is not a SQLite database (its first bytes are "{first}")')
+        raise DatabaseUnusable(f'{name} is not a SQLite database (its first bytes are "{first}")')
 
 
 def _make_wal(connection: sqlite3.Connection, timeout: float) -> None:

@@ -289,7 +289,7 @@ class SqlSubject(Subject):
         statement = request[0]
         if fault is Fault.STALE:
             assert self._replica is not None
-            return self._replica.run(*request)
+            return self._replica.connection.execute(statement.sql, request[1]).fetchall()
         if fault is Fault.NOT_APPLIED:
             if self._denied and statement.writes:
                 return database.run(*request)
