@@ -33,7 +33,7 @@ RSV-5 a read-back that finds no row is a retryable error
 RSV-6 reserve creates the whole schema, nothing else does
 RSV-7 a value that the schema refuses is a named error
 CLM-1 a claim moves reserved to started for its key and run
-CLM-2 of all claims on a row one wins at most, until a release
+CLM-2 of all claims on a row one wins, until a release
 CLM-3 a claim that answers False changed nothing
 CLM-4 a row rewritten underneath the caller is not claimed
 CLM-5 without the table a claim answers False, makes nothing
@@ -80,7 +80,7 @@ DUT-1 a run id is minted fresh for every insert that is sent
 DUT-2 a won claim is dispatched once
 DUT-3 settle only a run that is over or can never begin
 STA-1 only the winner of a claim goes to the fence
-STA-3 the fence is read right after the claim, at the primary
+STA-3 the fence is read after the claim, from the primary
 """,
 )
 
@@ -89,7 +89,7 @@ _CONSEQUENCES = _clauses(
     """
 STA-2 all callers in one row lifetime are told one run
 STA-4 nothing but a fence refusal releases
-STA-5 after close, drain, reopen a refused key starts its run
+STA-5 after close and reopen a refused key starts its run
 STA-6 a crash between insert and claim heals itself
 STA-7 a crash after the claim leaves started, not executed
 STA-8 no transition is enabled by time passing

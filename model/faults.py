@@ -185,7 +185,8 @@ def _undutiful(w: World, who: int, c: Caller, scope: Scope) -> Steps:
         for other, idle in enumerate(w.callers):
             if idle.at == "idle":  # a transport delivers the claim to another process as well
                 copy = c._replace(left=idle.left - 1)
-                yield Event(other, "fence", c.key, c.run, "is dispatched too"), _on(w, other, copy, copy)
+                event = Event(other, "fence", c.key, c.run, "is dispatched too")
+                yield event, _on(_won(w, c, 1), other, copy, copy)
                 break
 
 

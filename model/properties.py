@@ -46,7 +46,13 @@ def _executes_once(w: World, e: Event, v: World) -> Verdict:
 
 
 def _one_holder(w: World, e: Event, v: World) -> Verdict:
-    return v.won[e.run] <= 1 if e.what == "claim" and v.won != w.won else None
+    return v.won[e.run] <= 1 if v.won != w.won and e.what in ("claim", "fence") else None
+
+
+def _no_settled_run_begins(w: World, e: Event, v: World) -> Verdict:
+    if e.what != "work":
+        return None
+    return all(row is None or row.run != e.run or row.state is not TERMINAL for row in w.rows)
 
 
 def _executed_is_never_reserved(w: World, e: Event, v: World) -> Verdict:
@@ -199,6 +205,9 @@ ALWAYS: Mapping[str, Property] = {
     ),
     "no live run is settled": Property(
         "no row is terminal while its run executes", ("DUT-3",), _no_live_run_is_settled
+    ),
+    "no settled run begins": Property(
+        "no execution begins of a run whose row is terminal", ("DUT-3", "LCK-3"), _no_settled_run_begins
     ),
     "a lock is for good": Property("a lock keeps its holder and its end", ("LCK-1",), _a_lock_is_for_good),
     "a refused start did not execute": Property(

@@ -62,9 +62,12 @@ class Ledger:
         """Note a divergence under each clause that it breaks; the first one with fewest actions stays."""
         for clause in divergence.clauses:
             self.count([clause], divergence.check)
-            known = self.divergences.get(clause)
-            if known is None or len(divergence.actions) < len(known.actions):
-                self.divergences[clause] = divergence
+            self._keep(clause, divergence)
+
+    def _keep(self, clause: str, divergence: Divergence) -> None:
+        known = self.divergences.get(clause)
+        if known is None or len(divergence.actions) < len(known.actions):
+            self.divergences[clause] = divergence
 
     def not_checked(self, clauses: Iterable[str], reason: str) -> None:
         """Note why nothing evaluated some clauses; where something did, this is not shown."""
@@ -76,12 +79,8 @@ class Ledger:
         self.evaluated.update(other.evaluated)
         for clause, checks in other.checks.items():
             self.checks.setdefault(clause, set()).update(checks)
-        for divergence in other.divergences.values():
-            known = self.divergences.get(divergence.clauses[0])
-            if known is None or len(divergence.actions) < len(known.actions):
-                self.divergences[divergence.clauses[0]] = divergence
         for clause, divergence in other.divergences.items():
-            self.divergences.setdefault(clause, divergence)
+            self._keep(clause, divergence)
         for clause, reason in other.reasons.items():
             self.reasons.setdefault(clause, reason)
         self.not_applicable.update(other.not_applicable)
