@@ -5,6 +5,7 @@ it hands out, one after another, the replies that the real one gave in a run bef
 very same steps, and the machine compares and judges equal values on both.
 """
 
+import gc
 import statistics
 import sys
 import tempfile
@@ -125,6 +126,8 @@ class Idle(Subject):
 
 def driven(subject: Subject, examples: int, seed: int) -> tuple[float, Tally]:
     """Run the machine; give the microseconds that a step took, and what it did."""
+    gc.collect()
+    gc.freeze()  # or one side would be charged for looking through what the other has left
     begun = perf_counter()
     tally, divergence = drive(subject, Ledger(), examples=examples, steps=STEPS, seed_=seed)
     took = perf_counter() - begun

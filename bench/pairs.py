@@ -53,10 +53,10 @@ def mode_of(connection: sqlite3.Connection) -> Mode:
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     (level,) = connection.execute("PRAGMA synchronous").fetchone()
     (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
-    return Mode(journal, ("off", "normal", "full", "extra")[level], _file_system(file))
+    return Mode(journal, ("off", "normal", "full", "extra")[level], file_system(file))
 
 
-def _file_system(file: str) -> str:
+def file_system(file: str) -> str:
     """Name the file system of a file, where the system tells it (Linux)."""
     mounts = Path("/proc/self/mounts")
     if not file:

@@ -19,7 +19,7 @@ from pairs import Figure, Mode, Pair, Work
 
 from startonce.impl import statements as sql
 from startonce.impl.databases.sqlite import connect
-from startonce.impl.deployment import Deployment
+from startonce.impl.deployment import Deployment, fresh_id
 from startonce.impl.execution import Run
 from startonce.impl.start import Replayed
 from startonce.impl.statements import Statement
@@ -35,14 +35,23 @@ def refused(run: Run) -> None:
 
 
 def filled(file: Path, keys: Sequence[str]) -> None:
-    """Start every key, each executed and settled; in one transaction, for speed."""
+    """Execute and settle the first key, and write what that left behind for all the other keys too."""
+    first, others = keys[0], keys[1:]
     with closing(connect(file)) as database:
         deployment = Deployment(database)
-        deployment.reservations.reserve("other", "other")
-        database.connection.execute("BEGIN")
-        for key in keys:
-            deployment.start(key, lambda run: RESULT)
-        database.connection.execute("COMMIT")
+        deployment.start(first, lambda run: RESULT)
+        row = deployment.reservations.read(first)
+        lock = row and deployment.locks.lock_of(row.run_id)
+    assert row is not None
+    assert lock is not None
+    runs = [(key, fresh_id()) for key in others]
+    rows = [row._replace(key=key, run_id=run_id) for key, run_id in runs]
+    locks = [lock._replace(key=key, run_id=run_id, holder=fresh_id()) for key, run_id in runs]
+    with closing(_bare(file)) as connection:
+        connection.execute("BEGIN")
+        connection.executemany(f"INSERT INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608
+        connection.executemany(f"INSERT INTO {sql.LOCKS} VALUES (?, ?, ?, ?, ?, ?)", locks)  # noqa: S608
+        connection.execute("COMMIT")
 
 
 def selecting(connection: sqlite3.Connection, statement: Statement) -> Work[str]:
@@ -88,7 +97,7 @@ def measured(file: Path, keys: Sequence[str], statement: Statement, block: int) 
 
 def beside_a_writer(file: Path, key: str) -> Figure:
     """Replay while another connection is in the middle of a write, which nobody else could do now."""
-    with closing(_bare(file)) as writer, closing(connect(file, timeout=60)) as database:
+    with closing(_bare(file)) as writer, closing(connect(file)) as database:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute(f"UPDATE {sql.RESERVATIONS} SET updated_at = updated_at + 1")  # noqa: S608
         with closing(connect(file, timeout=0)) as third:

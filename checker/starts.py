@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from startonce.checker.explore import Explored, explore
 from startonce.model.faults import first, quiet, steps
-from startonce.model.properties import Property, properties
+from startonce.model.properties import properties
 from startonce.model.start import STARTED, Budget, Event, Scope, World
 
 Result = Explored[World, Event]
@@ -35,6 +35,13 @@ def pairs(durable: bool, callers: int = 2, attempts: int = 1) -> list[Scope]:
         budget = Budget(**{kind: 2 if kind == "flips" else 1 for kind in pair})
         scopes.append(Scope(callers=callers, attempts=attempts, budget=budget, durable=durable))
     return scopes
+
+
+def singles(durable: bool) -> list[Scope]:
+    """Return a scope without faults, and one for every single fault that the lock knows."""
+    kinds = sorted({kind for scope in pairs(durable) for kind, n in scope.budget._asdict().items() if n})
+    budgets = [Budget(), *(Budget(**{kind: 2 if kind == "flips" else 1}) for kind in kinds)]
+    return [Scope(budget=budget, durable=durable) for budget in budgets]
 
 
 class Hazard(NamedTuple):
@@ -179,11 +186,6 @@ def show(hazard: Hazard, durable: bool) -> Shown | None:
     kept = not keeps or result.findings[keeps].trace is None
     prevented = explored(scope._replace(without=frozenset())).findings[broken].trace is None
     return Shown(hazard, durable, broken, trace or (), trace is not None and kept and prevented)
-
-
-def of_scope(scope: Scope) -> dict[str, Property]:
-    """Return the properties that are evaluated in a scope."""
-    return properties(scope)
 
 
 # --- traces in columns ----------------------------------------------------------------------------------

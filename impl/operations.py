@@ -334,8 +334,14 @@ def _reservation(
 
 
 def _lock(run_id: str, found: Any, key: Any, holder: Any, ended: Any, result: Any, created_at: Any) -> Lock:
-    texts = all(value is None or type(value) is str for value in (key, result))
-    if found == run_id and type(holder) is str and ended in (0, 1) and texts and type(created_at) is int:
+    if (
+        found == run_id
+        and type(holder) is str
+        and (key is None or type(key) is str)
+        and (result is None or type(result) is str)
+        and ended in (0, 1)
+        and type(created_at) is int
+    ):
         return Lock(found, key, holder, ended == 1, result, created_at)
     row = (found, key, holder, ended, result, created_at)
     raise MalformedRow(sql.READ_LOCK.name, f"{shown(row, 200)} is not a run lock")

@@ -73,16 +73,16 @@ def second_part(subject: Subject, size: Size, progress: Progress) -> Part:
 
 
 def everything(
-    subject: Subject, size: Size = FULL, seed: int = 1, progress: Progress = lambda done: None
+    subject: Subject,
+    size: Size = FULL,
+    seed: int = 1,
+    progress: Progress = lambda done: None,
+    more: Sequence[Part] = (),
 ) -> Report:
-    """Run a whole check on one subject, in this process."""
+    """Run a whole check on one subject, in this process; `more` are parts that ran elsewhere."""
     begun = time.perf_counter()
-    return conclude(
-        subject,
-        [first_part(subject, size, seed, progress), second_part(subject, size, progress)],
-        seed,
-        begun,
-    )
+    parts = [first_part(subject, size, seed, progress), second_part(subject, size, progress), *more]
+    return conclude(subject, parts, seed, begun)
 
 
 def conclude(subject: Subject, parts: Sequence[Part], seed: int, begun: float) -> Report:
@@ -117,9 +117,9 @@ def _shorten(subject: Subject, ledger: Ledger) -> None:
 def _explain_unchecked(ledger: Ledger, subject: Subject) -> None:
     """Say of every clause that nothing evaluated why that is so."""
     ledger.not_applicable.update(subject.not_applicable)
-    starts = [c.id for c in CLAUSES.values() if c.kind != "store" or c.id.startswith("FRE")]
-    frees = [clause for clause in starts if clause.startswith("FRE")]
-    ledger.not_checked(frees, "cancel and free are not operations of this version")
-    ledger.not_checked(starts, "whole starts are not explored by this version")
+    duties = [c.id for c in CLAUSES.values() if c.kind == "duty"]
+    rest = [c.id for c in CLAUSES.values() if c.kind == "consequence" or c.id.startswith("FRE")]
+    ledger.not_checked(duties, "a duty of callers: `startonce explore --without` shows what it prevents")
+    ledger.not_checked(rest, "starts are explored on the model alone, by `startonce check`")
     if STEPPING not in subject.capabilities:
         ledger.not_checked(CLAUSES, "no stepping: callers cannot be held between statements")

@@ -30,6 +30,7 @@ class Walked(NamedTuple):
     edges: int
     effective: int
     executed: int
+    how: str = "executed"
 
 
 BLAME = {

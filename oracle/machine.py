@@ -34,8 +34,8 @@ RESULT = '{"value": 1}'
 NUMBERS = st.sampled_from(range(7 * 5040))
 """A place in a list of any length up to ten, or in a longer one: each about equally likely."""
 
-STEERING = st.sampled_from(("core",) * 13 + ("beyond",) + ("any",) + ("fault",) * 5)
-"""Of twenty steps: begin what changes the table, on the keys of the scope *edges* or beyond it; begin
+STEERING = st.sampled_from(("core",) * 19 + ("beyond",) + ("any",) + ("fault",) * 6)
+"""Of 27 steps: begin what changes the table, on the keys of the scope *edges* or beyond it; begin
 anything; let a fault happen."""
 
 Choice = tuple[str, tuple[Any, ...]]

@@ -48,14 +48,14 @@ def counts(report: Report) -> list[str]:
     for w in report.walked:
         share = f"{100 * w.executed // w.edges if w.edges else 0}%"
         lines.append(
-            f"{w.name:<10} {w.what:<24} {w.states:>6,} states {w.edges:>8,} edges {share:>5} executed"
+            f"{w.name:<10} {w.what:<24} {w.states:>7,} states {w.edges:>7,} edges {share:>5} {w.how}"
         )
     if report.machine is not None:
         m = report.machine
         lines += [
-            f"{'machine':<10} {f'{m.examples:,} examples':<24} {m.steps:>6,} steps, "
+            f"{'machine':<10} {f'{m.examples:,} examples':<24} {m.steps:>7,} steps, "
             f"{100 * m.share:.0f}% of the effective edges,",
-            f"{'':<42} {100 * m.faults:.0f}% of them faults, {m.steps_per_second:,.0f} steps/s",
+            f"{'':<43} {100 * m.faults:.0f}% of them faults, {m.steps_per_second:,.0f} steps/s",
         ]
     return lines
 

@@ -86,7 +86,8 @@ class SqliteDatabase:
         Raises `TableMissing`, and as the table above says `NotApplied`, `ValueRefused`, `ForeignTable`,
         `UnknownOutcome`, or for a read `Unreadable`.
         """
-        for _ in range(RUNS):
+        runs = 0
+        while runs < RUNS:
             try:
                 if self.connection.in_transaction:
                     break
@@ -95,6 +96,7 @@ class SqliteDatabase:
                 named = self._named(statement, error)
                 if named is not None:
                     raise named from error
+                runs += 1
         else:
             raise _kind(statement)(statement.name, "the schema keeps changing (SQLITE_SCHEMA)")
         raise _kind(statement)(statement.name, "a transaction is open on this connection: end it first")

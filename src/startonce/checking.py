@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from startonce.checker.starts import explored, pairs, singles
 from startonce.impl.databases.sqlite import TABLES, connect
-from startonce.model.errors import DatabaseUnusable
+from startonce.model.errors import DatabaseUnusable, StartOnceError
+from startonce.model.properties import properties
 from startonce.oracle.check import (
     FULL,
     QUICK,
@@ -22,6 +24,8 @@ from startonce.oracle.check import (
     first_part,
     second_part,
 )
+from startonce.oracle.edges import Walked
+from startonce.oracle.ledger import Ledger
 from startonce.oracle.report import Report
 from startonce.own import SqlSubject
 
@@ -58,20 +62,46 @@ def check(
         )
     subject = SqlSubject(path)
     try:
-        return everything(subject, size, seed, progress)
+        return everything(subject, size, seed, progress, [starts(quick)])
     finally:
         subject.unspoil()
         subject.close()
 
 
+class ModelBroken(StartOnceError):
+    """The model of starts breaks one of its own properties."""
+
+
+def starts(quick: bool) -> Part:
+    """Explore starting runs on the model under every pair of faults, or every single one.
+
+    Raises `ModelBroken`.
+    """
+    ledger, states, transitions = Ledger(), 0, 0
+    for durable in (True, False):
+        for scope in singles(durable) if quick else pairs(durable):
+            result = explored(scope)
+            states += result.states
+            transitions += result.transitions
+            for name, found in result.findings.items():
+                if found.trace is not None:
+                    raise ModelBroken(f"{name} is broken in {scope}: see `startonce explore`")
+                if found.evaluated:
+                    ledger.count(properties(scope)[name].clauses, "starts", found.evaluated)
+    what = "every single fault" if quick else "every pair of faults"
+    walked = Walked("starts", what, states, transitions, transitions, transitions, "explored")
+    return Part((walked,), None, ledger)
+
+
 def _in_two(folder: Path, size: Size, seed: int, progress: Progress, begun: float) -> Report:
     subject = SqlSubject(folder / "first.db")
     try:
-        if size.scopes == 1:
-            return everything(subject, size, seed, progress)
+        if size == QUICK:
+            return everything(subject, size, seed, progress, [starts(quick=True)])
         with _beside(folder / "second.db", size) as other:
             parts = [
                 first_part(subject, size, seed, lambda done: progress(done + other.drained())),
+                starts(quick=False),
                 other.result(progress),
             ]
         return conclude(subject, parts, seed, begun)
