@@ -573,6 +573,10 @@ NothingFromDrained ==
   [][ (Durable /\ drained) =>
         \A r \in DOMAIN execs : execs'[r] = execs[r] ]_vars
 
+\* FRE-1, FRE-3, FRE-4: a run that a free or a cancel holds never executed.
+WordsNeverExecute ==
+  \A r \in Minted : locks[r].holder \in {ByFree, ByCancel} => execs[r] = 0
+
 \* The pieces fit together.
 Sane ==
   /\ Len(execs) = Len(locks) /\ Len(wins) = Len(locks)

@@ -36,6 +36,8 @@ ARGUMENTS: Mapping[str, Arguments] = {
     "for_runs": _BY_RUN,
     "purge": ((NOW, 1),),
     "inventory": ((None, 1),),
+    "cancel": _BY_RUN,
+    "free": ((KEY,),),
     "take_lock": ((KEY, RUN, "h1"), (KEY, OTHER_RUN, "h1")),
     "lock_of": _BY_RUN,
     "persist": ((RUN, "h1", "{}"), (OTHER_RUN, "h1", "{}")),

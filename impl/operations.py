@@ -25,7 +25,7 @@ from startonce.model.errors import (
     name_of,
     shown,
 )
-from startonce.model.operations import Holding, Reserved
+from startonce.model.operations import Holding, Reserved, Stopped
 from startonce.model.reservation import HOLDER_WORDS, Entry, Lock, Reservation, State
 
 Request = tuple[Statement, tuple[Any, ...]]
@@ -219,6 +219,61 @@ def read_both(key: str) -> Operation[tuple[Reservation, Lock | None] | None]:
     if holder is None and ended is None:
         return row, None
     return row, _lock(run_id, run_id, key, holder, ended, result, locked_at)
+
+
+def cancel(run_id: str, now: int) -> Operation[Stopped]:
+    """Keep a run from ever beginning, and spend its keys; repeatable. A running one is not stopped."""
+    check("run id", run_id)
+    try:
+        with suppress(UnknownOutcome):
+            yield sql.INSERT_CANCEL, (run_id, now)
+        rows = yield sql.READ_HOLDER, (run_id,)
+        lock = _lock(run_id, *rows[0]) if rows else None
+        refused = _not_held_by(lock, "cancel")
+        if refused is not None:
+            return refused
+    except TableMissing:
+        return Stopped(False, "nobody holds its lock")
+    yield from settle(run_id, now)
+    return Stopped(True, "cancelled")
+
+
+def free(key: str, now: int) -> Operation[Stopped]:
+    """Give a stranded key back, where its run provably never executed and never can (FRE)."""
+    found = yield from read_both(key)
+    if found is None:
+        return Stopped(False, "no row")
+    row, lock = found
+    if lock is None or lock.holder != "free":
+        if row.state is not State.STARTED:
+            return Stopped(False, f"it is {row.state}")
+        refused = None if lock is None else _not_held_by(lock, "free")
+        if refused is not None:
+            return refused
+    try:
+        with suppress(UnknownOutcome):
+            yield sql.INSERT_FREE, ("free", now, key, row.run_id)
+        rows = yield sql.READ_HOLDER, (row.run_id,)
+        refused = _not_held_by(_lock(row.run_id, *rows[0]) if rows else None, "free")
+        if refused is not None:
+            return refused
+        yield sql.DELETE, (key, row.run_id)
+    except TableMissing:
+        return Stopped(False, "nobody holds its lock")
+    return Stopped(True, "freed")
+
+
+def _not_held_by(lock: Lock | None, word: str) -> Stopped | None:
+    """Say why a lock that is not held by a word keeps an operator from going on."""
+    if lock is None:
+        return Stopped(False, "nobody holds its lock")
+    if lock.holder == word:
+        return None
+    if lock.holder in HOLDER_WORDS:
+        return Stopped(False, f"a {lock.holder} holds its lock")
+    if lock.ended:
+        return Stopped(False, "it has ended", lock.result)
+    return Stopped(False, "an execution holds its lock")
 
 
 # --- what an operator does --------------------------------------------------------------------------

@@ -171,6 +171,22 @@ READ_HOLDER = _read("read holder", f"SELECT {_LOCK} FROM {LOCKS} WHERE run_id = 
 
 READ_LOCK = READ_HOLDER._replace(name="read lock")
 
+INSERT_FREE = INSERT_LOCK._replace(name="insert free")
+
+INSERT_CANCEL = _write(
+    "insert cancel",
+    f"""
+INSERT INTO {LOCKS} (run_id, key, holder, ended, result, created_at)
+VALUES (?, NULL, 'cancel', 0, NULL, ?)
+ON CONFLICT (run_id) DO NOTHING
+RETURNING run_id""",
+    LOCKS,
+)
+
+DELETE = _write(
+    "delete", f"DELETE FROM {RESERVATIONS} WHERE key = ? AND run_id = ?\nRETURNING key", RESERVATIONS
+)
+
 PERSIST = _write(
     "persist",
     f"""
@@ -236,6 +252,9 @@ ALL: tuple[Statement, ...] = (
     PURGE,
     INVENTORY,
     INSERT_LOCK,
+    INSERT_CANCEL,
+    INSERT_FREE,
+    DELETE,
     READ_HOLDER,
     READ_LOCK,
     READ_BOTH,

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from startonce.impl import operations as op
 from startonce.impl.statements import Statement
 from startonce.model.errors import NotApplied, TableMissing
-from startonce.model.operations import Holding, Reserved
+from startonce.model.operations import Holding, Reserved, Stopped
 from startonce.model.reservation import Entry, Lock, Reservation
 
 T = TypeVar("T")
@@ -120,6 +120,14 @@ class RunLocks:
     def persist(self, run_id: str, holder: str, result: str) -> bool:
         """Mark the execution ended and keep its result, a JSON text. Raises `UnknownOutcome`."""
         return drive(self._run, op.persist(run_id, holder, result))
+
+    def cancel(self, run_id: str) -> Stopped:
+        """Keep a run from ever beginning, and spend its keys. Raises `UnknownOutcome`: repeat it."""
+        return drive(self._run, op.cancel(run_id, self._clock()))
+
+    def free(self, key: str) -> Stopped:
+        """Give a stranded key back if its run never executed (FRE). Raises `UnknownOutcome`: repeat it."""
+        return drive(self._run, op.free(key, self._clock()))
 
 
 class Fence:

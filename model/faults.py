@@ -22,6 +22,8 @@ from startonce.model.start import (
     Told,
     World,
     execute,
+    land,
+    sent,
     settle,
 )
 
@@ -50,10 +52,12 @@ def steps(scope: Scope) -> Callable[[World], Steps]:
             yield from _caller(w, who, c, scope)
             if w.left.crashes:
                 yield _crash(w, who, c, scope)
-        for place, (who, c) in enumerate(w.late):
+        for place, late in enumerate(w.late):
+            if late in w.late[:place]:
+                continue
             rest = w._replace(late=w.late[:place] + w.late[place + 1 :])
-            after, _ = PROGRAM[c.at].effect(rest, who, c)
-            yield Event(who, c.at, c.key, c.run, "lands late"), _watched(after)
+            event = Event(HOST, late.what, max(late.key, 0), late.run, "lands late")
+            yield event, _watched(land(rest, late))
         yield from _environment(w, scope)
 
     return out_of
@@ -110,7 +114,7 @@ def _statement(w: World, who: int, c: Caller, scope: Scope) -> Steps:
         yield _event(_given_up(spent, c), who, c, "reply lost", statement.unknown(c))
         yield from _unknown_undutiful(spent, who, c, scope)
     if left.late and statement.writes:
-        on_its_way = tuple(sorted((*w.late, (who, c))))
+        on_its_way = tuple(sorted((*w.late, sent(who, c))))
         spent = w._replace(left=left._replace(late=left.late - 1), late=on_its_way)
         yield _event(_given_up(spent, c), who, c, "reply lost, on its way", statement.unknown(c))
     if left.refusals:

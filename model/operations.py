@@ -9,6 +9,8 @@ number of callers can be held between any two statements. `advance` runs one sta
     release    the way back, for a start that the execution fence refused
     settle     the end of a run, by run id: the runtime does not know which key named it
     take_lock  insert, read holder    only a holder that reads back as mine is mine
+    cancel     take the lock as cancel, read holder, settle
+    free       look, take the lock as free, read holder, delete
 """
 
 from collections.abc import Callable, Mapping
@@ -59,6 +61,14 @@ class Holding(NamedTuple):
     holder: str | None
 
 
+class Stopped(NamedTuple):
+    """The answer of `cancel` and `free`: done, or refused and why; `result` of a run that has ended."""
+
+    done: bool
+    reason: str
+    result: str | None = None
+
+
 class Call(NamedTuple):
     """An operation under way: its arguments, its clock reading, and the replies heard so far.
 
@@ -83,15 +93,17 @@ Apply = Callable[[Database, Call], tuple[Database, Any]]
 class Program(NamedTuple):
     """An operation: its arguments, its statements in order, the answer, and what it may create first.
 
-    `unknown_goes_on`: where the reply to the first statement is lost, the second one, a read, resolves
-    it; every other operation raises an unknown outcome as such (CLM-6).
+    `resolved` are statements whose lost reply is resolved by the read that follows; every other unknown
+    outcome is raised as such (CLM-6). `early` gives the answer where an operation ends before its last
+    statement, else None.
     """
 
     arguments: tuple[str, ...]
     statements: Mapping[str, Apply]
     answer: Callable[[Call], Any] = lambda call: call.heard[0]
     creates: tuple[str, ...] = ()
-    unknown_goes_on: bool = False
+    resolved: tuple[str, ...] = ()
+    early: Callable[[Call], Any] = lambda call: None
 
 
 def _reserved(call: Call) -> Reserved | Raised:
@@ -106,6 +118,41 @@ def _holding(call: Call) -> Holding:
     return Holding(lock is not None and lock.holder == call.args[2], lock and lock.holder)
 
 
+def held_by(lock: r.Lock | None, wanted: str) -> Stopped | None:
+    """Refuse what finds a lock that is not held as wanted; None where it is."""
+    if lock is None:
+        return Stopped(False, "nobody holds its lock")
+    if lock.holder == wanted:
+        return None
+    if lock.holder in r.HOLDER_WORDS:
+        return Stopped(False, f"a {lock.holder} holds its lock")
+    if lock.ended:
+        return Stopped(False, "it has ended", lock.result)
+    return Stopped(False, "an execution holds its lock")
+
+
+def _cancel(call: Call) -> Stopped | None:
+    return held_by(call.heard[1], "cancel") if len(call.heard) == 2 else None
+
+
+def _free(call: Call) -> Stopped | None:
+    if call.heard[0] is None:
+        return Stopped(False, "no row")
+    row, lock = call.heard[0]
+    if len(call.heard) == 3:
+        return held_by(call.heard[2], "free")
+    if len(call.heard) > 1 or (lock is not None and lock.holder == "free"):
+        return None
+    if row.state is not r.State.STARTED:
+        return Stopped(False, f"it is {row.state}")
+    return None if lock is None else held_by(lock, "free")
+
+
+def _run_of(call: Call) -> str:
+    run_id: str = call.heard[0][0].run_id
+    return run_id
+
+
 PROGRAMS: Mapping[str, Program] = {
     "reserve": Program(
         ("key", "run_id"),
@@ -115,7 +162,7 @@ PROGRAMS: Mapping[str, Program] = {
         },
         _reserved,
         creates=("create reservations", "create locks", "create index"),
-        unknown_goes_on=True,
+        resolved=("insert",),
     ),
     "claim": Program(
         ("key", "run_id"), {"claim": lambda db, call: r.claim(db, call.args[0], call.args[1], call.now)}
@@ -137,7 +184,32 @@ PROGRAMS: Mapping[str, Program] = {
             "read holder": lambda db, call: r.read_lock(db, call.args[1]),
         },
         _holding,
-        unknown_goes_on=True,
+        resolved=("insert lock",),
+    ),
+    "cancel": Program(
+        ("run_id",),
+        {
+            "insert cancel": lambda db, call: r.insert_cancel(db, call.args[0], call.now),
+            "read holder": lambda db, call: r.read_lock(db, call.args[0]),
+            "settle": lambda db, call: r.settle(db, call.args[0], call.now),
+        },
+        lambda call: Stopped(True, "cancelled"),
+        resolved=("insert cancel",),
+        early=_cancel,
+    ),
+    "free": Program(
+        ("key",),
+        {
+            "read both": lambda db, call: r.read_both(db, call.args[0]),
+            "insert free": lambda db, call: r.insert_lock(
+                db, call.args[0], _run_of(call), "free", call.now
+            ),
+            "read holder": lambda db, call: r.read_lock(db, _run_of(call)),
+            "delete": lambda db, call: r.delete(db, call.args[0], _run_of(call)),
+        },
+        lambda call: Stopped(True, "freed"),
+        resolved=("insert free",),
+        early=_free,
     ),
     "lock_of": Program(("run_id",), {"read lock": lambda db, call: r.read_lock(db, *call.args)}),
     "persist": Program(
@@ -165,7 +237,16 @@ CREATE: Mapping[str, Callable[[Database], tuple[Database, None]]] = {
     "create fence": r.create_fence,
 }
 
-READS = {"read back", "read", "for runs", "inventory", "read holder", "read lock", "read fence"}
+READS = {
+    "read both",
+    "read back",
+    "read",
+    "for runs",
+    "inventory",
+    "read holder",
+    "read lock",
+    "read fence",
+}
 """Statements that write nothing; every other one writes."""
 
 
@@ -240,10 +321,12 @@ def advance(
     if fault in (Fault.LOST, Fault.LATE):
         if reads:
             return db, Ended(UNREADABLE)
-        if not program.unknown_goes_on:
+        if statement not in program.resolved:
             return after, Ended(UNKNOWN)
         reply = None
     call = call._replace(heard=(*call.heard, reply))
+    if (answer := program.early(call)) is not None:
+        return after, Ended(answer)
     if len(call.heard) < len(program.statements):
         return after, call
     return after, Ended(program.answer(call))

@@ -3,8 +3,8 @@
 As in `predicates_rows.py`: written from the clauses, apart from the transition functions.
 """
 
-from startonce.model.operations import Fault, Holding, Raised
-from startonce.model.reservation import HOLDER_WORDS
+from startonce.model.operations import Fault, Holding, Raised, Stopped
+from startonce.model.reservation import HOLDER_WORDS, Lock, Reservation
 from startonce.model.step import GOES_ON, RESERVED, STARTED, TERMINAL, Step, Verdict, rows_of, says
 
 # --- reads -------------------------------------------------------------------------------------------
@@ -172,6 +172,73 @@ def _takes(step: Step) -> Verdict:
         and lock[:5] == (run_id, key, token, False, None)
         and step.before.rows == step.after.rows
     )
+
+
+# --- cancel and free -----------------------------------------------------------------------------------
+
+
+@says("DUT-3", "cancel")
+def _settles_what_it_cancelled(step: Step) -> Verdict:
+    (run_id,) = step.call.args
+    moved = {key for key, row in rows_of(step.after).items() if rows_of(step.before).get(key) != row}
+    if step.statement is None:
+        held = [lock.holder for lock in step.after.locks or () if lock.run_id == run_id]
+    elif step.statement == "settle":
+        held = [lock.holder for lock in step.before.locks or () if lock.run_id == run_id]
+    else:
+        return not moved
+    spent = all(row.state is TERMINAL for row in step.after.rows or () if row.run_id == run_id)
+    if not isinstance(step.answer, Stopped):
+        return held == ["cancel"] if moved else None
+    if step.answer.done:
+        return held == ["cancel"] and spent
+    return not moved and held != ["cancel"]
+
+
+@says("FRE-1", "free")
+def _frees_what_it_holds(step: Step) -> Verdict:
+    gone = rows_of(step.before).keys() - rows_of(step.after).keys()
+    if not gone:
+        return None
+    run_id = rows_of(step.before)[step.call.args[0]].run_id if step.call.args[0] in gone else ""
+    held = [lock for lock in step.after.locks or () if lock.run_id == run_id]
+    return len(gone) == 1 and [(lock.holder, lock.ended) for lock in held] == [("free", False)]
+
+
+def _lock_before(step: Step) -> tuple[Reservation | None, Lock | None]:
+    row = rows_of(step.before).get(step.call.args[0])
+    locks = {lock.run_id: lock for lock in step.before.locks or ()}
+    return row, locks.get(row.run_id) if row is not None else None
+
+
+@says("FRE-2", "free")
+def _acts_on_started_alone(step: Step) -> Verdict:
+    row, lock = _lock_before(step)
+    if step.statement is not None or (lock is not None and lock.holder == "free"):
+        return None
+    if row is not None and row.state is STARTED:
+        return None
+    refused = isinstance(step.answer, Stopped) and not step.answer.done
+    return refused and step.before == step.after
+
+
+@says("FRE-3", "free")
+def _takes_no_lock_from_another(step: Step) -> Verdict:
+    _, lock = _lock_before(step)
+    if lock is None or lock.holder == "free":
+        return None
+    refused = not isinstance(step.answer, Stopped) or not step.answer.done
+    return refused and step.before == step.after
+
+
+@says("FRE-4", "free")
+def _completes_one_that_crashed(step: Step) -> Verdict:
+    row, lock = _lock_before(step)
+    if step.statement is not None or row is None or lock is None or lock.holder != "free":
+        return None
+    others = [other for other in step.before.rows or () if other != row]
+    done = isinstance(step.answer, Stopped) and step.answer.done
+    return done and list(step.after.rows or ()) == others
 
 
 @says("LCK-5", "take_lock")

@@ -82,7 +82,7 @@ def _creates(step: Step) -> Verdict:
 
 
 @says("RSV-6", "claim", "release", "settle", "read", "for_runs", "purge", "inventory", "take_lock",
-      "lock_of", "persist", "fence", "close_fence", "open_fence")  # fmt: skip
+      "lock_of", "persist", "cancel", "free", "fence", "close_fence", "open_fence")  # fmt: skip
 def _creates_nothing(step: Step) -> Verdict:
     if None not in (step.before.rows, step.before.locks):
         return None

@@ -219,6 +219,28 @@ def persist(db: Database, run_id: str, holder: str, result: str) -> tuple[Databa
     return db._replace(locks=tuple(ended if x == lock else x for x in db.locks or ())), True
 
 
+def insert_cancel(db: Database, run_id: str, now: int) -> tuple[Database, bool]:
+    """Take the lock of a run as `cancel` if nobody has it, whatever its reservation says."""
+    if db.locks is None or db.lock(run_id) is not None:
+        return db, False
+    lock = Lock(run_id, None, "cancel", False, None, now)
+    return db._replace(locks=tuple(sorted((*db.locks, lock)))), True
+
+
+def read_both(db: Database, key: str) -> tuple[Database, tuple[Reservation, Lock | None] | None]:
+    """Read a row and its run's lock at one moment."""
+    row = db.row(key)
+    return db, None if row is None else (row, db.lock(row.run_id))
+
+
+def delete(db: Database, key: str, run_id: str) -> tuple[Database, bool]:
+    """Delete the row of a key that names this run (FRE-4)."""
+    row = db.row(key)
+    if row is None or row.run_id != run_id:
+        return db, False
+    return _without(db, {row}), True
+
+
 # --- what an operator does --------------------------------------------------------------------------
 
 

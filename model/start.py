@@ -92,9 +92,18 @@ class World(NamedTuple):
     closed: bool
     drained: bool
     callers: tuple[Caller, ...]
-    late: tuple[tuple[int, Caller], ...]
+    late: tuple["Sent", ...]
     replica: tuple[tuple[Row | None, ...], tuple[Lock | None, ...]] | None
     left: Budget
+
+
+class Sent(NamedTuple):
+    """A statement on its way for nobody: what it says, and not who sent it."""
+
+    what: str
+    key: int
+    run: int
+    holder: int
 
 
 class Event(NamedTuple):
@@ -157,6 +166,21 @@ def _move(w: World, c: Caller, here: State, there: State) -> tuple[World, bool]:
 def token(who: int, c: Caller) -> int:
     """Return the holder that a caller takes a lock as: minted for this one delivery (LCK-1)."""
     return who * 100 + c.left
+
+
+def sent(who: int, c: Caller) -> Sent:
+    """Return the statement that a caller has sent, apart from its caller."""
+    holder = token(who, c) if c.at in ("take", "persist") else 0
+    run = -1 if c.at in ("read back", "look") else c.run
+    return Sent(c.at, -1 if c.at in ("settle", "persist") else c.key, run, holder)
+
+
+def land(w: World, statement: Sent) -> World:
+    """Apply a statement that was on its way."""
+    who, left = divmod(statement.holder, 100)
+    c = Caller(statement.what, statement.key, statement.run, left=left)
+    after, _ = PROGRAM[statement.what].effect(w, who, c)
+    return after
 
 
 def insert(w: World, who: int, c: Caller) -> tuple[World, None]:
@@ -256,10 +280,14 @@ def _went(c: Caller, at: str, **more: Any) -> Caller:
     return c._replace(at=at, **more)
 
 
+def _afresh(c: Caller) -> Caller:
+    return Caller("insert", key=c.key, left=c.left)
+
+
 def go_by_row(c: Caller, row: Row | None) -> Next:
     """Go by the row that a reserve read back: `reserved` is claimed with the STORED run id."""
     if row is None:
-        return _went(c, "insert")
+        return _afresh(c)
     if row.state is RESERVED:
         return _went(c, "claim", run=row.run, again=False)
     return _went(c, "look", run=row.run, after="row")
@@ -269,14 +297,14 @@ def go_by_both(c: Caller, seen: tuple[Row | None, Lock | None]) -> Next:
     """Go by a fresh read of row and lock. Never a guess about who is alive."""
     row, lock = seen
     if row is None:
-        return _went(c, "insert")
+        return _afresh(c)
     if row.state is RESERVED:
         if c.after == "lock":
             return Told("retry", row.run)
         lost_before = c.after == "claim" and c.run == row.run
         if lost_before and c.again:
             return Told("retry", row.run)
-        return _went(c, "claim", run=row.run, again=lost_before)
+        return _went(c, "claim", run=row.run, again=lost_before, after="")
     c = c._replace(run=row.run)
     if lock is not None and lock.holder == FREE:
         return Told("retry" if row.state is STARTED else "settled", c.run)

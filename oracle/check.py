@@ -118,7 +118,7 @@ def _explain_unchecked(ledger: Ledger, subject: Subject) -> None:
     """Say of every clause that nothing evaluated why that is so."""
     ledger.not_applicable.update(subject.not_applicable)
     duties = [c.id for c in CLAUSES.values() if c.kind == "duty"]
-    rest = [c.id for c in CLAUSES.values() if c.kind == "consequence" or c.id.startswith("FRE")]
+    rest = [c.id for c in CLAUSES.values() if c.kind == "consequence"]
     ledger.not_checked(duties, "a duty of callers: `startonce explore --without` shows what it prevents")
     ledger.not_checked(rest, "starts are explored on the model alone, by `startonce check`")
     if STEPPING not in subject.capabilities:

@@ -37,7 +37,7 @@ BLAME = {
     "reserve": "RSV-3", "claim": "CLM-1", "release": "REL-1", "settle": "SET-1", "read": "RD-3",
     "for_runs": "RUN-1", "purge": "PRG-1", "inventory": "INV-1", "take_lock": "LCK-2",
     "lock_of": "RD-3", "persist": "LCK-1", "fence": "RD-3", "close_fence": "STA-3",
-    "open_fence": "STA-3",
+    "open_fence": "STA-3", "cancel": "DUT-3", "free": "FRE-2",
 }  # fmt: skip
 """The clause that names a divergence which breaks none of the predicates."""
 
@@ -48,6 +48,8 @@ NEEDED = {
     "for_runs": "RUN-1 RUN-2 RUN-3",
     "purge": "PRG-1 PRG-2",
     "inventory": "INV-1 INV-2",
+    "cancel": "DUT-3",
+    "free": "FRE-1 FRE-2 FRE-3 FRE-4",
     "take_lock": "DB-1 LCK-1 LCK-2 LCK-3 LCK-5",
 }
 """Clauses that only an operation which a subject need not have can show."""
@@ -168,7 +170,7 @@ class _Walker:
         """Walk every operation on run locks, and every other one beside them."""
         count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
-            edges = list(scopes.lock_edges(table))
+            edges = self._able(list(scopes.lock_edges(table)))
             self._each(edges, "locks")
             self._tally(count, edges)
         return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count, self.executed - executed))

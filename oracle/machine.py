@@ -178,6 +178,8 @@ def _timeless_operations() -> tuple[Choice, ...]:
         *(("take_lock", (*pair, holder)) for pair in pairs[:4] for holder in HOLDERS),
         *(("persist", (run_id, holder, RESULT)) for run_id in RUNS[:2] for holder in HOLDERS),
         *(("lock_of", (run_id,)) for run_id in RUNS),
+        *(("cancel", (run_id,)) for run_id in RUNS),
+        *(("free", (key,)) for key in KEYS),
         ("fence", ()),
         ("close_fence", ()),
         ("open_fence", ()),
@@ -214,8 +216,9 @@ def _changing_locks(db: Database) -> list[Choice]:
     for row in db.rows or ():
         if row.state == "started" and db.lock(row.run_id) is None:
             found += [("take_lock", (row.key, row.run_id, holder)) for holder in HOLDERS]
+            found += [("free", (row.key,)), ("cancel", (row.run_id,))]
     for lock in db.locks or ():
-        if not lock.ended:
+        if not lock.ended and lock.holder in HOLDERS:
             found.append(("persist", (lock.run_id, lock.holder, RESULT)))
     return found
 

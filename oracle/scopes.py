@@ -254,6 +254,8 @@ def lock_edges(db: Database) -> Iterator[Edge]:
         yield whole(here, "release", "k1", run_id)
         yield whole(here, "settle", run_id)
         yield whole(here, "reserve", "k1", run_id)
+        yield whole(here, "cancel", run_id)
+    yield whole(here, "free", "k1")
     for page in ((None, 10), (None, 1), (("k1", "r1"), 10), (("k1", "r2"), 10)):
         yield whole(here, "inventory", *page)
     yield whole(here, "purge", HORIZON, 10)
@@ -278,6 +280,8 @@ def bare_edges() -> Iterator[Edge]:
         ("purge", HORIZON, 10),
         ("take_lock", "k1", "r1", "h1"),
         ("lock_of", "r1"),
+        ("cancel", "r1"),
+        ("free", "k1"),
         ("persist", "r1", "h1", "{}"),
         ("fence",),
         ("close_fence",),

@@ -16,7 +16,7 @@ from jsonschema.exceptions import best_match
 
 from startonce.model.errors import StartOnceError, shown
 from startonce.model.interleaving import Action
-from startonce.model.operations import Fault, Holding, Raised, Reserved
+from startonce.model.operations import Fault, Holding, Raised, Reserved, Stopped
 from startonce.model.reservation import Database, Lock, Reservation, State
 from startonce.oracle.ledger import Divergence
 
@@ -67,6 +67,8 @@ def describe(answer: Any) -> str:
         case Reserved():
             row = answer.row
             return f"{row.run_id} {row.state}, {'created' if answer.created else 'not created'}"
+        case Stopped():
+            return answer.reason if answer.done else f"refused: {answer.reason}"
         case Holding():
             return (
                 "mine"

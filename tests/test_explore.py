@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from startonce.checker.explore import explore, path_to
 from startonce.checker.starts import DUTIES, HAZARDS, columns, explored, pairs, show, singles
 from startonce.model.clauses import CLAUSES
@@ -71,16 +72,16 @@ def test_every_single_fault_breaks_nothing_and_the_counts_are_pinned() -> None:
             counts["durable" if durable else "transient", *spent] = result.states
     assert counts == {
         ("durable",): 90, ("durable", "cancels"): 905, ("durable", "crashes"): 157,
-        ("durable", "flips"): 376, ("durable", "frees"): 1826, ("durable", "late"): 963,
-        ("durable", "purges"): 166, ("durable", "refusals"): 202, ("durable", "settles"): 116,
-        ("durable", "stale"): 912, ("durable", "unknowns"): 204,
-        ("transient",): 72, ("transient", "crashes"): 111, ("transient", "flips"): 318,
-        ("transient", "late"): 655, ("transient", "purges"): 135, ("transient", "refusals"): 117,
-        ("transient", "settles"): 93, ("transient", "stale"): 694, ("transient", "unknowns"): 153,
+        ("durable", "flips"): 352, ("durable", "frees"): 1101, ("durable", "late"): 961,
+        ("durable", "purges"): 134, ("durable", "refusals"): 202, ("durable", "settles"): 116,
+        ("durable", "stale"): 842, ("durable", "unknowns"): 204,
+        ("transient",): 72, ("transient", "crashes"): 111, ("transient", "flips"): 296,
+        ("transient", "late"): 653, ("transient", "purges"): 107, ("transient", "refusals"): 117,
+        ("transient", "settles"): 93, ("transient", "stale"): 634, ("transient", "unknowns"): 153,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("durable", "states"), [(True, 192_211), (False, 29_131)])
+@pytest.mark.parametrize(("durable", "states"), [(True, 133_658), (False, 25_982)])
 def test_every_pair_of_faults_breaks_nothing(durable: bool, states: int) -> None:
     counted = 0
     evaluated = dict.fromkeys([*ALWAYS, *EVENTUALLY], 0)
@@ -182,9 +183,8 @@ def test_no_step_leads_back_so_every_fair_run_comes_to_a_quiet_world(scope: Scop
             stack.pop()
             open_.remove(world)
             done.add(world)
-            assert quiet(world) or any(
-                e.fault in ("", "lands late") and e.who >= 0 for e, _ in out_of(world)
-            )
+            moves = (e.fault == "lands late" or (e.who >= 0 and not e.fault) for e, _ in out_of(world))
+            assert quiet(world) or any(moves)
         elif moved[1] not in done:
             assert moved[1] not in open_, f"a cycle: {moved[0]}"
             open_.add(moved[1])

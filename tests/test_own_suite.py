@@ -31,7 +31,16 @@ class ThroughTheStore(Plain):
     """Through the public methods of `Reservations`, as a user of the store would."""
 
     name = "the store"
-    capabilities = OPERATIONS - {"take_lock", "persist", "lock_of", "fence", "close_fence", "open_fence"}
+    capabilities = OPERATIONS - {
+        "take_lock",
+        "persist",
+        "cancel",
+        "free",
+        "lock_of",
+        "fence",
+        "close_fence",
+        "open_fence",
+    }
 
     def __init__(self) -> None:
         self.now = 0

@@ -69,6 +69,8 @@ OURS: Operations = {
     "purge": lambda now, horizon, limit: op.purge(horizon, limit),
     "inventory": lambda now, after, limit: op.inventory(after, limit),
     "take_lock": lambda now, key, run_id, holder: op.take_lock(key, run_id, holder, now),
+    "cancel": lambda now, run_id: op.cancel(run_id, now),
+    "free": lambda now, key: op.free(key, now),
     "lock_of": lambda now, run_id: op.lock_of(run_id),
     "persist": lambda now, run_id, holder, result: op.persist(run_id, holder, result),
     "fence": lambda now: op.fence(),
