@@ -5,11 +5,10 @@ applied to each table of one key, and where the rows change there is a transitio
 model is a changed picture.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from startonce.model.operations import CREATE, PROGRAMS, Apply, Call, Program
+from startonce.model.operations import CREATE, PROGRAMS, Call, Program
 from startonce.model.reservation import Database, Reservation, State
 
 ABSENT = "absent"
@@ -74,38 +73,33 @@ class Lifecycle(NamedTuple):
 
 
 def lifecycle(programs: Mapping[str, Program] = PROGRAMS) -> Lifecycle:
-    """Apply every statement to every table of one key; collect where the rows change.
+    """Run every operation on every table of one key; collect the statements at which the row changes.
 
     Raises `KeyError` for an operation that `ARGUMENTS` does not know.
     """
     found: dict[Transition, None] = {}
     for state in STATES:
-        before = _table(state)
-        for statement, apply in _statements(programs):
-            after = apply(before)
-            if after.rows != before.rows:
-                found[Transition(state, statement, _state(after))] = None
+        for operation, program in programs.items():
+            for name, before, after in _changes(_table(state), operation, program):
+                found[Transition(_state(before), name, _state(after))] = None
     return Lifecycle(STATES, tuple(found))
 
 
-def _statements(
-    programs: Mapping[str, Program],
-) -> Iterator[tuple[str, Callable[[Database], Database]]]:
-    """Give every statement with every choice of its arguments, by name."""
-    for operation, program in programs.items():
-        yield from ((name, partial(_created, name)) for name in program.creates)
-        for args in ARGUMENTS[operation]:
-            call = Call(operation, args, NOW)
-            for name, apply in program.statements.items():
-                yield name, partial(_applied, apply, call)
-
-
-def _created(name: str, db: Database) -> Database:
-    return CREATE[name](db)[0]
-
-
-def _applied(apply: Apply, call: Call, db: Database) -> Database:
-    return apply(db, call)[0]
+def _changes(start: Database, operation: str, program: Program) -> Iterator[tuple[str, Database, Database]]:
+    """Give each statement at which an operation changes the rows, with the database before and after."""
+    for name in program.creates:
+        after = CREATE[name](start)[0]
+        if after.rows != start.rows:
+            yield name, start, after
+    for args in ARGUMENTS[operation]:
+        db, call = start, Call(operation, args, NOW)
+        for name, apply in program.statements.items():
+            after, reply = apply(db, call)
+            if after.rows != db.rows:
+                yield name, db, after
+            db, call = after, call._replace(heard=(*call.heard, reply))
+            if program.early(call) is not None:
+                break
 
 
 def _table(state: str) -> Database:

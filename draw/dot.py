@@ -32,7 +32,7 @@ MEANINGS: Mapping[str, str] = {
     State.TERMINAL: "the run is over,\nthe key is spent",
 }
 
-NOTES: Mapping[str, str] = {"release": "fence refusal only"}
+NOTES: Mapping[str, str] = {"release": "fence refusal only", "delete": "free"}
 """What a label says beside the name of its statement: a duty of callers, which no table shows."""
 
 

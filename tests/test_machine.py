@@ -57,4 +57,4 @@ def test_a_failure_becomes_the_shortest_trace_to_it() -> None:
 def test_a_correct_implementation_has_nothing_violated() -> None:
     report = everything(SqlSubject(), QUICK)
     assert report.of("violated") == []
-    assert len(report.of("holds")) == 39
+    assert len(report.of("holds")) == 44
