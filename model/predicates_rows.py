@@ -222,7 +222,7 @@ def _terminal_is_absorbing(step: Step) -> Verdict:
     if not spent:
         return None
     return all(
-        after.get(row.key, None if step.call.operation == "purge" else ...) in (row, None) for row in spent
+        after.get(row.key, None if step.call.operation in ("purge", "free") else ...) in (row, None) for row in spent
     )
 
 

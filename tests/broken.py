@@ -7,7 +7,7 @@ from startonce.impl import operations as op
 from startonce.impl import statements as sql
 from startonce.impl.operations import Operation, Request
 from startonce.model.errors import TableMissing, UnknownOutcome, Vanished
-from startonce.model.operations import Holding, Reserved
+from startonce.model.operations import Holding, Reserved, Stopped
 from startonce.model.reservation import Reservation, State
 from startonce.own import OURS, PARAMETER_LIMIT, Operations
 
@@ -122,6 +122,44 @@ def _trims(now: int, key: Any, run_id: str, create: bool = False) -> Operation[R
     return (yield from op.reserve(key, run_id, now, create=create))
 
 
+def _cancel_settles_anyway(now: int, run_id: str) -> Operation[Stopped]:
+    answer = yield from op.cancel(run_id, now)
+    yield from op.settle(run_id, now)
+    return answer
+
+
+def _free_looks_at_the_lock(now: int, key: str) -> Operation[Stopped]:
+    found = yield from op.read_both(key)
+    if found is None or found[0].state is not State.STARTED or found[1] is not None:
+        return (yield from op.free(key, now))
+    yield sql.DELETE, (key, found[0].run_id)
+    return Stopped(True, "freed")
+
+
+def _free_takes_reserved(now: int, key: str) -> Operation[Stopped]:
+    found = yield from op.read_both(key)
+    if found is None or found[0].state is not State.RESERVED:
+        return (yield from op.free(key, now))
+    yield sql.DELETE, (key, found[0].run_id)
+    return Stopped(True, "freed")
+
+
+def _free_believes_any_lock(now: int, key: str) -> Operation[Stopped]:
+    answer = yield from op.free(key, now)
+    found = yield from op.read_both(key)
+    if answer.done or found is None or found[0].state is not State.STARTED:
+        return answer
+    yield sql.DELETE, (key, found[0].run_id)
+    return Stopped(True, "freed")
+
+
+def _free_gives_up_its_own(now: int, key: str) -> Operation[Stopped]:
+    found = yield from op.read_both(key)
+    if found is not None and found[1] is not None:
+        return Stopped(False, "it has a lock")
+    return (yield from op.free(key, now))
+
+
 CONFLICT = "ON CONFLICT (key) DO NOTHING"
 
 BROKEN: dict[str, Broken] = {
@@ -164,6 +202,11 @@ BROKEN: dict[str, Broken] = {
     "a lock taken whatever the row says": Broken(
         "LCK-3", changed("insert lock", "AND state = 'started'", "")
     ),
+    "cancel that settles anyway": Broken("DUT-3", instead(cancel=_cancel_settles_anyway)),
+    "free that looks at the lock": Broken("FRE-1", instead(free=_free_looks_at_the_lock)),
+    "free of a reserved row": Broken("FRE-2", instead(free=_free_takes_reserved)),
+    "free that believes any lock": Broken("FRE-3", instead(free=_free_believes_any_lock)),
+    "free that is not completed": Broken("FRE-4", instead(free=_free_gives_up_its_own)),
     "case-folding keys": Broken("IN-2", instead(reserve=_folds_case), "probes"),
     "trimmed keys": Broken("IN-1", instead(reserve=_trims), "probes"),
 }

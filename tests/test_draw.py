@@ -97,7 +97,7 @@ def test_every_statement_of_every_operation_is_applied_to_every_state() -> None:
         for statement in program.statements
         for state in (ABSENT, *State)
         if name != "free" or statement == "read both" or state is State.STARTED  # it ends early elsewhere
-    }
+    } - {("reserve", "read back", ABSENT)}
 
 
 def test_every_operation_of_the_model_has_arguments_here() -> None:
