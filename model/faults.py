@@ -4,7 +4,7 @@
 what a caller does who does not keep it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from startonce.model.start import (
     CANCEL,
@@ -76,7 +76,9 @@ def _begun(c: Caller, key: int) -> Caller:
 
 
 def _caller(w: World, who: int, c: Caller, scope: Scope) -> Steps:
-    if c.at == "insert":
+    if c.at == "insert" and c.run >= 0:  # sent again under the id that it had
+        yield from _statement(w, who, c, scope)
+    elif c.at == "insert":
         minted = w._replace(locks=(*w.locks, None), executed=(*w.executed, 0), won=(*w.won, 0))
         yield from _statement(minted, who, c._replace(run=len(w.locks)), scope)
         if "DUT-1" in scope.without:
@@ -117,6 +119,7 @@ def _statement(w: World, who: int, c: Caller, scope: Scope) -> Steps:
         on_its_way = tuple(sorted((*w.late, sent(who, c))))
         spent = w._replace(left=left._replace(late=left.late - 1), late=on_its_way)
         yield _event(_given_up(spent, c), who, c, "reply lost, on its way", statement.unknown(c))
+        yield from _unknown_undutiful(spent, who, c, scope)
     if left.refusals:
         spent = w._replace(left=left._replace(refusals=left.refusals - 1))
         fault = "not applied" if statement.writes else "cannot be read"
@@ -194,8 +197,21 @@ def _undutiful(w: World, who: int, c: Caller, scope: Scope) -> Steps:
                 break
 
 
+RETRIES: Mapping[str, Callable[[Caller], Next]] = {
+    "repeat it": lambda c: c,
+    "read and decide": lambda c: c._replace(at="look", after="row"),
+    "start over": lambda c: Caller("insert", key=c.key, left=c.left),
+    "nothing": lambda c: Told("unknown", c.run),
+}
+"""What a caller could do whose reply was lost."""
+
+
 def _unknown_undutiful(w: World, who: int, c: Caller, scope: Scope) -> Steps:
     """What a caller does after a lost reply who does not keep a duty."""
+    for statement, retry in scope.after_unknown:
+        if c.at == statement:
+            after = w if retry == "repeat it" else _given_up(w, c)
+            yield _event(after, who, c, f"reply lost: {retry}", RETRIES[retry](c))
     if c.at == "release" and "REL-4" in scope.without:
         yield Event(who, c.at, c.key, c.run, "reply lost, repeats it"), _on(w, who, c, c)
     if c.at == "claim" and "CLM-6" in scope.without:

@@ -221,9 +221,8 @@ def _terminal_is_absorbing(step: Step) -> Verdict:
     spent = [row for row in step.before.rows or () if row.state is TERMINAL]
     if not spent:
         return None
-    return all(
-        after.get(row.key, None if step.call.operation in ("purge", "free") else ...) in (row, None) for row in spent
-    )
+    deleting = step.call.operation in ("purge", "free")
+    return all(after.get(row.key, None if deleting else ...) in (row, None) for row in spent)
 
 
 # --- purge -----------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Scope(NamedTuple):
     budget: Budget = Budget()
     durable: bool = True
     without: frozenset[str] = frozenset()
+    after_unknown: tuple[tuple[str, str], ...] = ()
+    """For some statements, what a caller may do besides when the reply is lost: see `faults.RETRIES`."""
     symmetry: bool = True
     """Of idle callers that are alike only the first one moves: nothing is lost, and much is saved."""
 

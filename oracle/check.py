@@ -120,6 +120,6 @@ def _explain_unchecked(ledger: Ledger, subject: Subject) -> None:
     duties = [c.id for c in CLAUSES.values() if c.kind == "duty"]
     rest = [c.id for c in CLAUSES.values() if c.kind == "consequence"]
     ledger.not_checked(duties, "a duty of callers: `startonce explore --without` shows what it prevents")
-    ledger.not_checked(rest, "starts are explored on the model alone, by `startonce check`")
+    ledger.not_checked(rest, "of whole starts: nothing of it is evaluated here, see `startonce explore`")
     if STEPPING not in subject.capabilities:
         ledger.not_checked(CLAUSES, "no stepping: callers cannot be held between statements")

@@ -160,6 +160,21 @@ def test_a_dropped_duty_turns_exactly_what_it_carries_red(duty: str) -> None:
     assert red == carried
 
 
+@pytest.mark.parametrize(
+    ("duty", "scope"),
+    [
+        ("CLM-6", Scope(budget=Budget(late=1, flips=2))),
+        ("DUT-2", Scope(callers=3, budget=Budget(flips=2))),
+        ("REL-4", Scope(callers=3, budget=Budget(unknowns=1, flips=3))),
+        ("STA-3", Scope(budget=Budget(flips=1))),
+    ],
+)
+def test_STA_11_stands_on_duties_too_even_with_a_durable_lock(duty: str, scope: Scope) -> None:
+    name = "drained stays idle"
+    dropped = explored(scope._replace(without=frozenset({duty})), stop_at=[name])
+    assert dropped.findings[name].trace is not None
+
+
 def test_every_duty_can_be_dropped() -> None:
     assert set(CARRIES) == set(DUTIES) == {c.id for c in CLAUSES.values() if c.kind == "duty"}
 

@@ -73,7 +73,7 @@ class SqliteDatabase:
             raise DatabaseUnusable("the connection is not in autocommit: pass isolation_level=None")
         self.connection = connection
         self.utils = sqlite_utils.Database(connection, recursive_triggers=False, execute_plugins=False)
-        self._execute = self.utils.execute
+        self._execute = connection.execute  # `utils.execute` would look for a transaction twice more
         self.parameter_limit = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
         self.schema_ensured = False
 
@@ -105,7 +105,9 @@ class SqliteDatabase:
         """Name those of some tables that do not exist, in their order."""
         there = {
             name
-            for (name,) in self._execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+            for (name,) in self.utils.execute(
+                "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
+            )
         }
         return tuple(table for table in tables if table not in there)
 
