@@ -32,10 +32,11 @@ def figures(folder: Path) -> Iterator[Figure]:
             output.seek(0)
             said = output.read().decode("utf-8", "replace")
             raise RuntimeError(f"`startonce check` exited with {check.returncode}:\n{said}")
-    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     mode = Mode("wal", "off", pairs.file_system(str(folder / "output")))  # as `startonce.checking` has it
     yield Figure("startonce check", took, "s", mode, at_most=30)
-    yield Figure("peak memory, its largest process", largest / MEGABYTE, "MB", at_most=300)
+    yield Figure("processor time of its processes", used.ru_utime + used.ru_stime, "s", mode)
+    yield Figure("peak memory, its largest process", used.ru_maxrss * 1024 / MEGABYTE, "MB", at_most=300)
     if together:
         yield Figure("peak memory, its processes together", together / MEGABYTE, "MB", at_most=300)
 

@@ -81,7 +81,10 @@ def test_every_single_fault_breaks_nothing_and_the_counts_are_pinned() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("durable", "states"), [(True, 133_658), (False, 25_982)])
+PAIRS = {True: 133_658, False: 25_982}
+
+
+@pytest.mark.parametrize(("durable", "states"), PAIRS.items())
 def test_every_pair_of_faults_breaks_nothing(durable: bool, states: int) -> None:
     counted = 0
     evaluated = dict.fromkeys([*ALWAYS, *EVENTUALLY], 0)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from broken import BROKEN
+from test_edges import HELD
+from test_explore import PAIRS
 
 from startonce.model.clauses import CLAUSES
 from startonce.model.operations import CREATE, PROGRAMS, READS
 from startonce.model.predicates import registered
-from startonce.oracle.edges import BLAME
+from startonce.oracle.edges import BLAME, walk_statements
 from startonce.oracle.ledger import Ledger
 from startonce.oracle.report import interleaving
 from startonce.oracle.scopes import STATEMENTS
@@ -41,6 +43,7 @@ def imports(folder: str) -> set[tuple[str, str, tuple[str, ...]]]:
         ("model", {"model"}),
         ("impl", {"impl", "model"}),
         ("oracle", {"oracle", "model"}),
+        ("checker", {"checker", "model"}),
         ("draw", {"draw", "model"}),
     ],
 )
@@ -69,7 +72,7 @@ def test_the_implementation_takes_words_from_the_model_and_no_logic() -> None:
             assert is_word, f"{path} imports {name} of {module}"
 
 
-@pytest.mark.parametrize("folder", ["model", "impl", "oracle", "draw"])
+@pytest.mark.parametrize("folder", ["model", "impl", "oracle", "checker", "draw"])
 def test_a_folder_is_not_imported_under_a_second_name(folder: str) -> None:
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {folder}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -112,8 +115,6 @@ def test_every_operation_of_the_model_is_ours_too() -> None:
 def divergence_example() -> str:
     subject = SqlSubject(operations=BROKEN["claim without the run id"].operations)
     ledger = Ledger()
-    from startonce.oracle.edges import walk_statements
-
     walk_statements(subject, ledger, STATEMENTS[:1])
     found = shortest(subject, ledger.divergences["CLM-4"]._replace(clauses=("CLM-4",)))
     lines = [f"CLM-4 violated   {CLAUSES['CLM-4'].sentence}", "", *interleaving(found)]
@@ -134,6 +135,5 @@ def test_every_link_in_the_documents_leads_somewhere() -> None:
 
 
 def test_the_counts_in_the_readme_are_those_that_are_pinned() -> None:
-    from test_edges import HELD
-
     assert f"{sum(one.edges for one in HELD):,} edges" in README
+    assert f"{sum(PAIRS.values()):,} states" in README
