@@ -21,7 +21,7 @@ from pairs import Figure, Pair
 from startonce.checker.explore import explore
 from startonce.checker.starts import explored
 from startonce.model.properties import ALWAYS
-from startonce.model.start import Budget, Scope
+from startonce.model.world import Budget, Scope
 
 MILLION = 1_000_000
 SCOPE = Scope(callers=3, budget=Budget(unknowns=1, flips=2, purges=1, settles=1, frees=1))

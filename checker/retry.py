@@ -9,7 +9,8 @@ from typing import NamedTuple
 from startonce.checker.explore import explore
 from startonce.model.faults import RETRIES, first, steps
 from startonce.model.properties import properties
-from startonce.model.start import PROGRAM, Budget, Event, Scope
+from startonce.model.start import PROGRAM
+from startonce.model.world import Budget, Event, Scope
 
 WRITES = ("insert", "claim", "release", "take", "persist", "settle")
 

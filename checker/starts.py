@@ -7,7 +7,7 @@ from typing import NamedTuple
 from startonce.checker.explore import Explored, explore
 from startonce.model.faults import first, quiet, steps
 from startonce.model.properties import properties
-from startonce.model.start import STARTED, Budget, Event, Scope, World
+from startonce.model.world import STARTED, Budget, Event, Scope, World
 
 Result = Explored[World, Event]
 Enough = Callable[[int], bool]

@@ -6,23 +6,18 @@ what a caller does who does not keep it.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from startonce.model.start import (
+from startonce.model.start import MAY_BE_STALE, PROGRAM, TRANSIENT, Next, Told, land
+from startonce.model.world import (
     CANCEL,
     HOST,
-    MAY_BE_STALE,
-    PROGRAM,
     STARTED,
     TERMINAL,
-    TRANSIENT,
     Budget,
     Caller,
     Event,
-    Next,
     Scope,
-    Told,
     World,
     execute,
-    land,
     sent,
     settle,
 )

@@ -8,6 +8,7 @@ the schema can be interleaved and its caller can crash; no other fault befalls i
 
 from typing import Any, Literal, NamedTuple
 
+from startonce.model.inputs import admissible
 from startonce.model.operations import (
     CREATE,
     INVALID,
@@ -16,7 +17,6 @@ from startonce.model.operations import (
     Call,
     Ended,
     Fault,
-    admissible,
     advance,
     land,
     upcoming,

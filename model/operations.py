@@ -15,7 +15,6 @@ number of callers can be held between any two statements. `advance` runs one sta
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
 from startonce.model import reservation as r
@@ -252,37 +251,6 @@ READS = {
 
 class UnexpectedStatement(Exception):
     """A call ran a statement that its operation does not have at that place."""
-
-
-def admissible(call: Call) -> bool:
-    """Say whether the arguments of a call are such as the input rules allow (IN-1)."""
-    names = PROGRAMS[call.operation].arguments
-    if names == ("run_ids",):
-        return all(is_id(run_id) for run_id in call.args)
-    return len(names) == len(call.args) and all(
-        RULES[name](value) for name, value in zip(names, call.args, strict=True)
-    )
-
-
-def is_id(value: object) -> bool:
-    """Say whether a value is a key or a run id: 1 to 200 of A-Z a-z 0-9 . _ ~ -, and nothing else."""
-    return isinstance(value, str) and 1 <= len(value) <= 200 and set(value) <= ALPHABET
-
-
-ALPHABET = frozenset(ascii_letters + digits + "._~-")
-
-RULES: Mapping[str, Callable[[Any], bool]] = {
-    "key": is_id,
-    "run_id": is_id,
-    "holder": lambda value: is_id(value) and value not in r.HOLDER_WORDS,
-    "result": lambda value: isinstance(value, str),
-    "horizon": lambda value: type(value) is int and -(2**63) <= value < 2**63,
-    "limit": lambda value: type(value) is int and 1 <= value < 2**63,
-    "after": lambda value: (
-        value is None or (isinstance(value, tuple) and len(value) == 2 and all(map(is_id, value)))
-    ),
-}
-"""What each argument must be."""
 
 
 def upcoming(call: Call) -> str:

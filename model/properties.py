@@ -13,17 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from startonce.model.faults import quiet
-from startonce.model.start import (
-    CANCEL,
-    FREE,
-    RESERVED,
-    STARTED,
-    TERMINAL,
-    Event,
-    Lock,
-    Scope,
-    World,
-)
+from startonce.model.world import CANCEL, FREE, RESERVED, STARTED, TERMINAL, Event, Lock, Scope, World
 
 Verdict = bool | None
 Check = Callable[[World, Event, World], Verdict]

@@ -162,7 +162,7 @@ def other_clocks(edges: Sequence[Edge]) -> Iterator[Edge]:
 
 
 Held = tuple[Call | None, ...]
-State_ = tuple[Database, Held]
+Place = tuple[Database, Held]
 
 
 class Graph(NamedTuple):
@@ -188,7 +188,7 @@ def edges_from(scope: Scope, db: Database, held: Held) -> Iterator[tuple[Edge, i
 
 def graph(scope: Scope) -> Graph:
     """Return every state that a scope reaches from the empty table, by breadth-first search."""
-    start: State_ = (Database(rows=(), locks=()), (None,) * scope.callers)
+    start: Place = (Database(rows=(), locks=()), (None,) * scope.callers)
     seen = {start}
     frontier = [start]
     edges = 0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from startonce.model.operations import PROGRAMS, Call, Ended, Fault, Raised
+from startonce.model.operations import PROGRAMS, Call, Ended, Fault
 from startonce.model.reservation import Database, Reservation
 
 STEPPING = "stepping"
@@ -143,6 +143,3 @@ class Plain(Subject):
     def begin(self, caller: int, call: Call) -> Held:
         """Begin an operation."""
         return Whole(self, call)
-
-
-__all__ = ["Held", "Plain", "Raised", "Subject", "Whole"]

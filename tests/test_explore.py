@@ -9,7 +9,7 @@ from startonce.checker.starts import DUTIES, HAZARDS, columns, explored, pairs, 
 from startonce.model.clauses import CLAUSES
 from startonce.model.faults import first, quiet, steps
 from startonce.model.properties import ALWAYS, EVENTUALLY, properties
-from startonce.model.start import Budget, Scope, World
+from startonce.model.world import Budget, Scope, World
 
 # --- the search knows nothing of reservations ------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from startonce.checker.starts import explored
-from startonce.model.start import Budget, Scope
+from startonce.model.world import Budget, Scope
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from startonce import memory
 from startonce.checker.starts import DUTIES, HAZARDS, Result, Shown, columns, explored, pairs, show
 from startonce.model.properties import properties
-from startonce.model.start import Budget, Scope
+from startonce.model.world import Budget, Scope
 
 
 class Exploration(NamedTuple):

@@ -13,7 +13,7 @@ from startonce.exploring import hazards
 from startonce.model.clauses import CLAUSES
 from startonce.model.operations import PROGRAMS, READS
 from startonce.model.properties import ALWAYS, DURABLE_ONLY, EVENTUALLY
-from startonce.model.start import Event
+from startonce.model.world import Event
 
 
 def operations() -> str:
