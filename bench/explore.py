@@ -7,7 +7,9 @@ of this project; where it is not installed nothing is compared, and the bar coun
 
 import importlib
 import json
+import math
 import resource
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,7 @@ def the_million() -> Iterator[Figure]:
     states, transitions, took, used, silent, broken = json.loads(child.stdout)
     if states < MILLION or silent or broken:
         raise RuntimeError(f"{states:,} worlds; never evaluated: {silent}; broken: {broken}")
-    yield Figure("worlds explored", states, "", at_least=MILLION)
+    yield Figure("worlds explored", states)
     yield Figure("steps, each with every property", transitions)
     yield Figure("exploring them", took, "s", at_most=60)
     yield Figure("of it on the processor", used, "s")
@@ -138,13 +140,9 @@ def the_searches(minicheck: ModuleType) -> Iterator[Figure]:
     once = [states] * REPEATS
     found: list[Pair] = [pairs.in_turn(search, ours, once, once, 1) for _ in range(PAIRS)]
     yield Figure("states of the filter lock, found by both", states)
-    yield Figure("minicheck, a search", _median(pair.one for pair in found), "s")
-    yield Figure("ours, a search", _median(pair.other for pair in found), "s")
+    yield Figure("minicheck, a search", statistics.median(pair.one for pair in found) / 1e6, "s")
+    yield Figure("ours, a search", statistics.median(pair.other for pair in found) / 1e6, "s")
     yield Figure("ours / minicheck", pairs.ratio(found), "times", at_most=1)
-
-
-def _median(microseconds: Iterator[float]) -> float:
-    return sorted(microseconds)[PAIRS // 2] / 1e6
 
 
 def main() -> int:
@@ -153,14 +151,12 @@ def main() -> int:
     try:
         minicheck = importlib.import_module("minicheck")
     except ImportError:
-        minicheck = None
+        name = "ours / minicheck, NOT CHECKED as minicheck is not installed,"
+        figures.append(Figure(name, math.inf, "times", at_most=1))
     else:
         figures += the_searches(minicheck)
-    code = pairs.conclude(f"Exploring: a million worlds once, and the median of {PAIRS} pairs", figures)
-    if minicheck is None:
-        print("NOT CHECKED: ours / minicheck, the bar is at most 1; minicheck is not installed")
-        return 1
-    return code
+    title = f"Exploring: a million worlds once, and the median of {PAIRS} pairs of {REPEATS} searches each"
+    return pairs.conclude(title, figures)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class SqliteDatabase:
             raise DatabaseUnusable("the connection is not in autocommit: pass isolation_level=None")
         self.connection = connection
         self.utils = sqlite_utils.Database(connection, recursive_triggers=False, execute_plugins=False)
-        self._execute = connection.execute  # `utils.execute` would look for a transaction twice more
+        self._execute = self.utils.execute
         self.parameter_limit = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
         self.schema_ensured = False
 

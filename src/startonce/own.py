@@ -13,7 +13,7 @@ from typing import Any
 
 from startonce.impl import operations as op
 from startonce.impl import statements as sql
-from startonce.impl.databases.sqlite import SqliteDatabase, connect
+from startonce.impl.databases.sqlite import TABLES, SqliteDatabase, connect
 from startonce.impl.operations import Operation
 from startonce.impl.statements import Statement
 from startonce.model.errors import (
@@ -178,6 +178,8 @@ class SqlSubject(Subject):
         self._callers: list[SqliteDatabase] = []
         self._replica: SqliteDatabase | None = None
         self._denied = False
+        self._schema_version = -1
+        self._there: set[str] = set()
         (mode,) = self._raw("PRAGMA journal_mode").fetchone()
         if mode == "wal":  # elsewhere an open read transaction keeps every writer out
             self.capabilities = self.capabilities | {REPLICA}
@@ -250,29 +252,28 @@ class SqlSubject(Subject):
 
     def dump(self) -> Database:
         """Show everything in the database, by statements of its own."""
-        rows = locks = closed = None
         execute = self.observer.connection.execute
-        try:
+        if not self.in_memory:
+            execute("BEGIN")  # one snapshot, and one lock for all of the reads
+        ((version,),) = execute("PRAGMA schema_version")
+        if version != self._schema_version:
+            self._schema_version = version
+            self._there = set(TABLES) - set(self.observer.missing(*TABLES))
+        there = self._there
+        rows = locks = closed = None
+        if sql.RESERVATIONS in there:
             rows = tuple([Reservation(k, r, _STATES[s], c, u) for k, r, s, c, u in execute(_DUMP_ROWS)])
-        except sqlite3.OperationalError as error:
-            self._must_be_missing(sql.RESERVATIONS, error)
-        try:
+        if sql.LOCKS in there:
             locks = tuple([Lock(r, k, h, bool(e), v, c) for r, k, h, e, v, c in execute(_DUMP_LOCKS)])
-        except sqlite3.OperationalError as error:
-            self._must_be_missing(sql.LOCKS, error)
-        try:
+        if sql.FENCE in there:
             closed = any(c for (c,) in execute(_DUMP_FENCE))
-        except sqlite3.OperationalError as error:
-            self._must_be_missing(sql.FENCE, error)
+        if not self.in_memory:
+            execute("COMMIT")
         return Database(rows, locks, closed)
 
     def dump_rows(self) -> tuple[Any, ...]:
         """Show the rows alone, as they are stored, in order of key."""
         return tuple(self.observer.connection.execute(_DUMP_ROWS).fetchall())
-
-    def _must_be_missing(self, table: str, error: sqlite3.Error) -> None:
-        if not self.observer.missing(table):
-            raise error
 
     def begin(self, caller: int, call: Call) -> SqlHeld:
         """Begin an operation for a caller."""
