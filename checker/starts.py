@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from startonce.checker.explore import Explored, explore
 from startonce.model.faults import first, quiet, steps
-from startonce.model.properties import properties
+from startonce.model.properties import SOMETIMES, properties
 from startonce.model.world import STARTED, Budget, Event, Scope, World
 
 Result = Explored[World, Event]
@@ -25,6 +25,17 @@ def explored(scope: Scope, *, stop_at: Iterable[str] = (), enough: Enough = neve
     """Explore a scope and evaluate on every step all the properties that it must keep."""
     checks = {name: one.check for name, one in properties(scope).items()}
     return explore(first(scope), steps(scope), checks, stop_at=stop_at, enough=enough)
+
+
+def witnesses(scope: Scope, enough: Enough = never) -> dict[str, tuple[Event, ...] | None]:
+    """Return for everything that must sometimes come about a shortest way to it, or None."""
+
+    def unseen(check: Callable[[World, Event, World], bool]) -> Callable[[World, Event, World], bool]:
+        return lambda w, e, v: not check(w, e, v)
+
+    checks = {name: unseen(check) for name, (_, check) in SOMETIMES.items()}
+    found = explore(first(scope), steps(scope), checks, stop_at=SOMETIMES, enough=enough)
+    return {name: found.findings[name].trace for name in SOMETIMES}
 
 
 def pairs(durable: bool, callers: int = 2, attempts: int = 1) -> list[Scope]:

@@ -235,6 +235,38 @@ EVENTUALLY: Mapping[str, Property] = {
 """What must hold in every quiet world, where the scope has no fault that excuses it."""
 
 
+def _starts_what_was_fenced(w: World, e: Event, v: World) -> bool:
+    return e.what == "work" and not w.closed and w.left.flips == 0
+
+
+SOMETIMES: Mapping[str, tuple[str, Callable[[World, Event, World], bool]]] = {
+    "started": ("a start is answered with its result", lambda w, e, v: e.answer == "started"),
+    "replayed": ("a start is answered with an earlier result", lambda w, e, v: e.answer == "replayed"),
+    "pending": ("a start finds another one under way", lambda w, e, v: e.answer == "pending"),
+    "retry": ("a start is told to come again", lambda w, e, v: e.answer == "retry"),
+    "settled": ("a start finds its key spent without a result", lambda w, e, v: e.answer == "settled"),
+    "fenced": ("a start is refused by the fence", lambda w, e, v: e.answer == "fenced"),
+    "starts after the fence": (
+        "a run is executed after the fence closed and opened again",
+        _starts_what_was_fenced,
+    ),
+    "begins afresh": (
+        "a read-back finds no row",
+        lambda w, e, v: e.what == "read back" and not w.rows[e.key],
+    ),
+    "drained": ("a closed deployment is drained", lambda w, e, v: v.drained and not w.drained),
+    "stranded": ("a claim cannot be given back", lambda w, e, v: e.answer == "stranded"),
+    "cancelled": ("a run is cancelled before it begins", lambda w, e, v: e.answer == "cancelled"),
+    "freed": ("a stranded key is freed", lambda w, e, v: e.answer == "freed"),
+    "lands late": ("a statement lands late and changes a row", lambda w, e, v: _lands(w, e, v)),
+}
+"""What must come about somewhere, or what is said above of it is said of nothing."""
+
+
+def _lands(w: World, e: Event, v: World) -> bool:
+    return e.fault == "lands late" and w.rows != v.rows
+
+
 def properties(scope: Scope) -> dict[str, Property]:
     """Return the properties that a scope must keep."""
     budget = scope.budget

@@ -198,3 +198,40 @@ def test_draw_writes_the_pictures(tmp_path: Path) -> None:
     done = startonce("draw", "lifecycle", "--format", "svg", "--out", "pictures", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "pictures" / "lifecycle.svg").read_text("utf-8").startswith("<")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (("--unknowns", "1"), 0, "explored   204 states"),
+        (("--unknowns", "1", "--without", "CLM-6"), 1, "one holder: violated, the shortest trace has 6"),
+        (("--without", "STA-9"), 2, "CLM-6, REL-3, REL-4"),
+        (("--crashes", "-1"), 2, "from 0 to 9"),
+        (("--callers", "0"), 2, "from 1 to 9"),
+        (("--lock", "transient", "--frees", "1"), 2, "need a durable lock"),
+        (("--lock", "wood"), 2, "transient, durable, or both"),
+        (("--callers", "3", "--late", "2", "--max-memory", "80"), 3, "NOT WHOLE"),
+    ],
+)
+def test_explore_says_what_it_found_and_how_far_it_came(
+    args: tuple[str, ...], code: int, says: str, tmp_path: Path
+) -> None:
+    done = startonce("explore", *args, cwd=tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert says in done.stdout + done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_explore_writes_json(tmp_path: Path) -> None:
+    done = startonce("explore", "--lock", "both", "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0
+    scopes = json.loads((tmp_path / "out.json").read_text("utf-8"))["scopes"]
+    assert [scope["states"] for scope in scopes] == [90, 72]
+
+
+def test_explore_shows_every_hazard(tmp_path: Path) -> None:
+    done = startonce("explore", "--hazards", cwd=tmp_path)
+    assert done.returncode == 0
+    for number in range(1, 10):
+        assert f"\nH{number}  " in "\n" + done.stdout
+    assert "NOT AS DOCUMENTED" not in done.stdout

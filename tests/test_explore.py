@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from startonce.checker.explore import explore, path_to
-from startonce.checker.starts import DUTIES, HAZARDS, columns, explored, pairs, show, singles
+from startonce.checker.starts import DUTIES, HAZARDS, columns, explored, pairs, show, singles, witnesses
 from startonce.model.clauses import CLAUSES
 from startonce.model.faults import first, quiet, steps
-from startonce.model.properties import ALWAYS, EVENTUALLY, properties
+from startonce.model.properties import ALWAYS, EVENTUALLY, SOMETIMES, properties
 from startonce.model.world import Budget, Scope, World
 
 # --- the search knows nothing of reservations ------------------------------------------------------------
@@ -216,6 +216,20 @@ def test_symmetry_loses_no_verdict() -> None:
     assert {n: f.trace for n, f in with_.findings.items()} == {
         n: f.trace for n, f in without.findings.items()
     }
+
+
+def test_everything_that_is_spoken_of_comes_about_somewhere() -> None:
+    budgets = (
+        Budget(flips=2, unknowns=1),
+        Budget(cancels=1, frees=1),
+        Budget(purges=1, late=1),
+        Budget(crashes=1, frees=1),
+    )
+    seen = [witnesses(Scope(budget=budget)) for budget in budgets]
+    never = [name for name in SOMETIMES if all(found[name] is None for found in seen)]
+    assert never == []
+    assert seen[0]["started"] is not None
+    assert len(seen[0]["started"]) == 9
 
 
 def test_two_keys_and_two_attempts_are_explored_too() -> None:

@@ -1,15 +1,29 @@
 """`startonce explore`: starting runs, every interleaving within a scope."""
 
 import json
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from startonce import memory
-from startonce.checker.starts import DUTIES, HAZARDS, Result, Shown, columns, explored, pairs, show
+from startonce.checker.starts import (
+    DUTIES,
+    HAZARDS,
+    Result,
+    Shown,
+    columns,
+    explored,
+    pairs,
+    show,
+    witnesses,
+)
 from startonce.model.properties import properties
 from startonce.model.world import Budget, Scope
+
+SMALL = 100_000
+"""States up to which what sometimes comes about is searched too."""
 
 
 class Exploration(NamedTuple):
@@ -87,9 +101,20 @@ def report(one: Exploration) -> list[str]:
         trace = result.findings[name].trace or ()
         lines += ["", f"{name}: violated, the shortest trace has {len(trace)} steps"]
         lines += columns(trace)
+    if result.states <= SMALL:
+        seen = witnesses(scope)
+        reached = [f"{name} ({len(trace)})" for name, trace in seen.items() if trace is not None]
+        lines += ["", "sometimes, with the steps of a shortest way:", *_wrapped(", ".join(reached))]
+        never = [name for name, trace in seen.items() if trace is None]
+        if never:
+            lines += ["not in this scope:", *_wrapped(", ".join(never))]
     unspent = [kind for kind, n in scope.budget._asdict().items() if not n]
     lines += ["", f"not covered: more of the above, and any {', '.join(unspent) or 'further fault'}"]
     return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return [f"  {line}" for line in textwrap.wrap(text, 76)]
 
 
 def _unbroken(evaluated: int, complete: bool) -> str:
