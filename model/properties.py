@@ -46,21 +46,38 @@ def _no_settled_run_begins(w: World, e: Event, v: World) -> Verdict:
 
 
 def _executed_is_never_reserved(w: World, e: Event, v: World) -> Verdict:
-    rows = [row for row in v.rows if row is not None and v.executed[row.run]]
-    return all(row.state is not RESERVED for row in rows) if rows else None
+    verdict: Verdict = None
+    for row in v.rows:
+        if row is not None and v.executed[row.run]:
+            if row.state is RESERVED:
+                return False
+            verdict = True
+    return verdict
 
 
 def _terminal_is_absorbing(w: World, e: Event, v: World) -> Verdict:
-    spent = [(row, now) for row, now in zip(w.rows, v.rows, strict=True) if row and row.state is TERMINAL]
-    return all(now in (row, None) for row, now in spent) if spent else None
+    verdict: Verdict = None
+    for row, now in zip(w.rows, v.rows, strict=True):
+        if row is not None and row.state is TERMINAL:
+            if now is not None and now != row:
+                return False
+            verdict = True
+    return verdict
 
 
 def _run_stays(w: World, e: Event, v: World) -> Verdict:
-    both = [(row, now) for row, now in zip(w.rows, v.rows, strict=True) if row and now]
-    return all(row.run == now.run for row, now in both) if both else None
+    verdict: Verdict = None
+    for row, now in zip(w.rows, v.rows, strict=True):
+        if row is not None and now is not None:
+            if row.run != now.run:
+                return False
+            verdict = True
+    return verdict
 
 
 def _only_a_refusal_goes_back(w: World, e: Event, v: World) -> Verdict:
+    if w.rows is v.rows:
+        return None
     for row, now in zip(w.rows, v.rows, strict=True):
         if row and now and row.state is STARTED and now.state is RESERVED:
             return e.what == "release" and not w.executed[row.run]
@@ -86,15 +103,17 @@ def _a_freed_run_never_executes(w: World, e: Event, v: World) -> Verdict:
 
 
 def _a_free_deletes_what_it_holds(w: World, e: Event, v: World) -> Verdict:
+    if e.what != "free: delete":
+        return None
     gone = [row for row, now in zip(w.rows, v.rows, strict=True) if row and now is None]
-    if e.what != "free: delete" or not gone:
+    if not gone:
         return None
     lock = w.locks[gone[0].run]
     return len(gone) == 1 and lock is not None and lock.holder == FREE and not w.executed[gone[0].run]
 
 
 def _a_refused_free_changes_nothing(w: World, e: Event, v: World) -> Verdict:
-    if not e.what.startswith("free:") or e.answer != "refused":
+    if e.answer != "refused" or not e.what.startswith("free:"):
         return None
     return (w.rows, w.locks) == (v.rows, v.locks)
 
@@ -119,17 +138,23 @@ def _the_inventory_tells_the_truth(w: World, e: Event, v: World) -> Verdict:
 
 
 def _no_live_run_is_settled(w: World, e: Event, v: World) -> Verdict:
-    spent = [row for row in v.rows if row is not None and row.state is TERMINAL]
-    return not any(_executing(v.locks[row.run]) for row in spent) if spent else None
+    verdict: Verdict = None
+    for row in v.rows:
+        if row is not None and row.state is TERMINAL:
+            if _executing(v.locks[row.run]):
+                return False
+            verdict = True
+    return verdict
 
 
 def _a_lock_is_for_good(w: World, e: Event, v: World) -> Verdict:
-    held = [(a, b) for a, b in zip(w.locks, v.locks, strict=False) if a is not None]
-    return (
-        all(b is not None and a.holder == b.holder and b.ended >= a.ended for a, b in held)
-        if held
-        else None
-    )
+    verdict: Verdict = None
+    for lock, now in zip(w.locks, v.locks, strict=False):
+        if lock is not None:
+            if now is None or now.holder != lock.holder or now.ended < lock.ended:
+                return False
+            verdict = True
+    return verdict
 
 
 def _a_refused_start_did_not_execute(w: World, e: Event, v: World) -> Verdict:
