@@ -6,7 +6,7 @@ are visited in order of their distance from the initial one, the first step that
 shortest trace to it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 State = TypeVar("State", bound=Hashable)
@@ -34,8 +34,6 @@ class Explored(NamedTuple, Generic[State, Label]):
     depth: int
     complete: bool
     findings: Mapping[str, Finding[Label]]
-    ends: tuple[State, ...]
-    """States out of which no step leads."""
     parents: Mapping[State, tuple[State, Label] | None]
 
 
@@ -59,17 +57,14 @@ def explore(
     wanted = set(stop_at)
     checks = list(always.items())
     transitions = depth = 0
-    ends: list[State] = []
     looked = 0
     while frontier:
         reached: list[State] = []
         for state in frontier:
             looked += 1
             if looked % 1000 == 0 and enough(len(parents)):
-                return _explored(parents, transitions, depth, False, evaluated, broken, ends)
-            moved = False
+                return _explored(parents, transitions, depth, False, evaluated, broken)
             for label, after in steps(state):
-                moved = True
                 transitions += 1
                 for name, check in checks:
                     kept = check(state, label, after)
@@ -78,17 +73,13 @@ def explore(
                         if not kept and name not in broken:
                             broken[name] = (*path_to(parents, state), label)
                             if wanted and wanted <= broken.keys():
-                                return _explored(
-                                    parents, transitions, depth, False, evaluated, broken, ends
-                                )
-                if after not in parents:
-                    parents[after] = (state, label)
+                                return _explored(parents, transitions, depth, False, evaluated, broken)
+                came = (state, label)
+                if parents.setdefault(after, came) is came:
                     reached.append(after)
-            if not moved:
-                ends.append(state)
         frontier = reached
         depth += bool(reached)
-    return _explored(parents, transitions, depth, True, evaluated, broken, ends)
+    return _explored(parents, transitions, depth, True, evaluated, broken)
 
 
 def path_to(parents: Mapping[State, tuple[State, Label] | None], state: State) -> tuple[Label, ...]:
@@ -107,7 +98,6 @@ def _explored(
     complete: bool,
     evaluated: Mapping[str, int],
     broken: Mapping[str, tuple[Label, ...]],
-    ends: Sequence[State],
 ) -> Explored[State, Label]:
     findings = {name: Finding(count, broken.get(name)) for name, count in evaluated.items()}
-    return Explored(len(parents), transitions, depth, complete, findings, tuple(ends), parents)
+    return Explored(len(parents), transitions, depth, complete, findings, parents)
