@@ -16,6 +16,21 @@ DUTIES = ("CLM-6", "REL-3", "REL-4", "LCK-4", "LCK-5", "DUT-1", "DUT-2", "DUT-3"
 """Duties that a scope can drop."""
 
 
+SHOWN_BY: dict[str, str] = {
+    "CLM-6": "--unknowns 1",
+    "REL-3": "",
+    "REL-4": "--callers 3 --unknowns 1 --flips 2",
+    "LCK-4": "--frees 1",
+    "LCK-5": "--unknowns 1",
+    "DUT-1": "--purges 1",
+    "DUT-2": "--flips 2",
+    "DUT-3": "--settles 1",
+    "STA-1": "--lock transient",
+    "STA-3": "--flips 1",
+}
+"""For each duty the options of a small scope in which dropping it does harm."""
+
+
 def never(states: int) -> bool:
     """Let a search go on to its end."""
     return False

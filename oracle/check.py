@@ -7,6 +7,8 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from startonce.model.clauses import CLAUSES
+from startonce.model.errors import StartOnceError, shown
+from startonce.model.reservation import EMPTY, NOTHING, Reservation, State
 from startonce.oracle import machine
 from startonce.oracle.edges import Walked, walk, walk_statements
 from startonce.oracle.ledger import Ledger
@@ -46,8 +48,25 @@ class Part(NamedTuple):
     ledger: Ledger
 
 
+class SubjectBroken(StartOnceError):
+    """A subject that does not show what was put into it: nothing can be said of its operations."""
+
+
+def try_out(subject: Subject) -> None:
+    """Put databases into a subject and see that it shows them. Raises `SubjectBroken`."""
+    row = Reservation("k1", "r1", State.STARTED, 1, 2)
+    for db in (NOTHING, EMPTY, EMPTY._replace(rows=(row,)), NOTHING):
+        subject.put(db)
+        shown_db = subject.dump()
+        rows = shown_db.rows
+        odd = rows is not None and not all(isinstance(one, Reservation) for one in rows)
+        if rows != db.rows or odd:
+            raise SubjectBroken(f"after put(rows={db.rows}) dump() shows rows={shown(rows, 200)}")
+
+
 def first_part(subject: Subject, size: Size, seed: int, progress: Progress) -> Part:
     """Walk whole operations and the smaller statement scope, probe, and run the machine."""
+    try_out(subject)
     ledger = Ledger()
     walked = walk(subject, ledger, progress)
     walked += walk_statements(subject, ledger, STATEMENTS[:1], progress)

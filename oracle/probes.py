@@ -79,6 +79,8 @@ def _bad_input(subject: Subject) -> Iterator[Verdict]:
             ("for_runs", (bad,)),
             ("for_runs", ("r1", bad)),
         ):
+            if operation not in subject.capabilities:
+                continue
             call = Call(operation, args, NOW)
             held = subject.begin(0, call)
             before_sql = held.statement is None
@@ -95,7 +97,8 @@ def _distinct(subject: Subject) -> Iterator[Verdict]:
         yield _verdict("IN-2", subject, Reserved(row, True), "reserve", key, row.run_id)
     for key, row in rows.items():
         yield _verdict("IN-2", subject, row, "read", key)
-        yield _verdict("IN-2", subject, (row,), "for_runs", row.run_id)
+        if "for_runs" in subject.capabilities:
+            yield _verdict("IN-2", subject, (row,), "for_runs", row.run_id)
     for key, row in rows.items():
         yield _verdict("IN-2", subject, True, "claim", key, row.run_id)
         yield _verdict("IN-2", subject, 1, "settle", row.run_id)
@@ -103,7 +106,7 @@ def _distinct(subject: Subject) -> Iterator[Verdict]:
 
 def _limit(subject: Subject) -> Iterator[Verdict]:
     limit = subject.parameter_limit
-    if limit is None:
+    if limit is None or "for_runs" not in subject.capabilities:
         return
     rows = tuple(Reservation(f"k{n:06}", f"r{n:06}", State.RESERVED, 0, 0) for n in range(limit + 2))
     subject.put(Database(rows, ()))

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from startonce.model.operations import PROGRAMS, Call, Ended, Fault
+from startonce.model.errors import name_of, shown
+from startonce.model.operations import PROGRAMS, Call, Ended, Fault, Raised
 from startonce.model.reservation import Database, Reservation
 
 STEPPING = "stepping"
@@ -59,11 +60,13 @@ class Subject(ABC):
 
     @abstractmethod
     def put(self, db: Database) -> None:
-        """Make the database be exactly this, tables that do not exist included."""
+        """Make the database be exactly this: a table that is None must not exist afterwards."""
 
     @abstractmethod
     def dump(self) -> Database:
         """Show everything in the database, read by other means than the operations.
+
+        Rows are `Reservation`s in order of key; without the table they are None.
 
         A subject without run locks shows no locks, `()`, where it has reservations.
         """
@@ -122,8 +125,12 @@ class Whole:
         self._call = call
 
     def step(self, fault: Fault = Fault.NONE) -> Ended | None:
-        """Run the whole operation."""
-        return Ended(self._subject.call(self._call.operation, *self._call.args, now=self._call.now))
+        """Run the whole operation; an exception that escapes from it is its answer."""
+        call = self._call
+        try:
+            return Ended(self._subject.call(call.operation, *call.args, now=call.now))
+        except Exception as error:
+            return Ended(Raised(f"{name_of(error)}: {shown(str(error))}"))
 
     def crash(self) -> None:
         """Nothing has run."""
@@ -136,8 +143,10 @@ class Plain(Subject):
     def call(self, operation: str, *args: Any, now: int) -> Any:
         """Run an operation at a clock reading and return its answer, as the model's values.
 
-        An error comes as one of the model's `Raised`: `VANISHED`, `UNKNOWN`, `NOT_APPLIED`,
-        `UNREADABLE`.
+        `reserve` answers `Reserved(row, created)`, `claim` and `release` a bool, `settle` and `purge` a
+        number, `read` a `Reservation` or None, `for_runs` a tuple of them. An error is answered as one of
+        the model's `Raised`: `INVALID` for what is no key or run id (1 to 200 of A-Z a-z 0-9 . _ ~ -),
+        `VANISHED`, `UNKNOWN`, `NOT_APPLIED`, `UNREADABLE`.
         """
 
     def begin(self, caller: int, call: Call) -> Held:

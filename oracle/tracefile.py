@@ -29,7 +29,7 @@ class BadTrace(StartOnceError):
     """A trace file that cannot be used; the message names the line."""
 
     def __init__(self, name: str, line: int, why: str) -> None:
-        super().__init__(f"{name}, line {line}: {why}")
+        super().__init__(f"{name}, line {line}: {why}" if line else f"{name}: {why}")
         self.line = line
 
 
@@ -125,7 +125,7 @@ def load(path: Path) -> tuple[Database, tuple[Action, ...], dict[str, Any]]:
     except UnicodeDecodeError as error:
         raise BadTrace(name, 1, "not UTF-8 text") from error
     except OSError as error:
-        raise BadTrace(name, 1, f"cannot be read: {error.strerror}") from error
+        raise BadTrace(name, 0, f"cannot be read: {error.strerror}") from error
     values = [_line(name, number, text) for number, text in enumerate(lines, 1)]
     if not values or "startonce" not in values[0]:
         raise BadTrace(name, 1, 'not a trace: the first line must have "startonce": "trace"')

@@ -132,5 +132,41 @@ def test_a_broken_store_fails_the_clause_it_breaks(pytester: pytest.Pytester) ->
     assert result.ret == 1
 
 
+def test_the_adapter_in_the_readme_works_as_it_stands(pytester: pytest.Pytester) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    code = readme.split("<!-- adapter -->\n```python\n")[1].split("```")[0]
+    pytester.makepyfile(code)
+    outcomes = pytester.runpytest_subprocess("-p", "no:xdist").parseoutcomes()
+    assert outcomes["passed"] >= 20
+    assert "failed" not in outcomes
+    assert "errors" not in outcomes
+    pytester.makepyfile(code.replace("AND run = ? AND state", "AND run IS NOT ? AND state"))
+    result = pytester.runpytest_subprocess("-p", "no:xdist")
+    result.stdout.fnmatch_lines(["*test_clause?CLM-4?*"])
+    assert result.ret == 1
+
+
+def test_an_adapter_that_does_not_show_what_was_put_is_told_so(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})")
+    pytester.makepyfile(
+        """
+        from test_own_suite import ThroughTheStore
+        from startonce.oracle.check import QUICK
+        from startonce.testing import StartReservations
+
+        class Forgetful(ThroughTheStore):
+            def put(self, db):
+                super().put(db._replace(rows=()))
+
+        class TestIt(StartReservations):
+            size = QUICK
+            def subject(self):
+                return Forgetful()
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "-k", "CLM-4")
+    result.stdout.fnmatch_lines(["*the adapter, not the store: after put(rows=None) dump() shows*"])
+
+
 def test_an_error_of_another_kind_is_named_by_its_class() -> None:
     assert raised(StartOnceError("x")) == Raised("StartOnceError")

@@ -86,7 +86,7 @@ def _main(
     pass
 
 
-@app.command(epilog="Example: startonce check --require all --json verdicts.json")
+@app.command(epilog="Example: startonce check --require CLM-4 --json verdicts.json")
 @_guarded
 def check(
     database: Annotated[

@@ -11,6 +11,7 @@ from startonce import memory
 from startonce.checker.starts import (
     DUTIES,
     HAZARDS,
+    SHOWN_BY,
     Result,
     Shown,
     columns,
@@ -96,11 +97,16 @@ def report(one: Exploration) -> list[str]:
     for name, found in result.findings.items():
         status = "violated" if found.trace is not None else _unbroken(found.evaluated, result.complete)
         clauses = ", ".join(properties(scope)[name].clauses)
-        lines.append(f"{status:<11} {found.evaluated:>10,}x  {name}  ({clauses})")
+        lines.append(f"{status:<11} on {found.evaluated:>9,} steps  {name}  ({clauses})")
     for name in one.broken:
         trace = result.findings[name].trace or ()
         lines += ["", f"{name}: violated, the shortest trace has {len(trace)} steps"]
         lines += columns(trace)
+    if scope.without and not one.broken:
+        lines += ["", "nothing in this scope can break what was dropped; these show it:"]
+        lines += [
+            f"  startonce explore --without {duty} {SHOWN_BY[duty]}" for duty in sorted(scope.without)
+        ]
     if result.states <= SMALL:
         seen = witnesses(scope)
         reached = [f"{name} ({len(trace)})" for name, trace in seen.items() if trace is not None]
@@ -109,7 +115,7 @@ def report(one: Exploration) -> list[str]:
         if never:
             lines += ["not in this scope:", *_wrapped(", ".join(never))]
     unspent = [kind for kind, n in scope.budget._asdict().items() if not n]
-    lines += ["", f"not covered: more of the above, and any {', '.join(unspent) or 'further fault'}"]
+    lines += ["", f"not covered: more of each, and {', '.join(unspent) or 'further faults'}", ""]
     return lines
 
 

@@ -1,19 +1,11 @@
 """Every clause as a test in your own pytest suite.
 
-    from startonce.testing import StartReservations
-    from startonce.oracle.subject import Plain
-
-    class MyStore(Plain):
-        def put(self, db): ...
-        def dump(self): ...
-        def call(self, operation, *args, now): ...
-
     class TestMyStore(StartReservations):
         def subject(self):
             return MyStore()
 
-Each clause is a test with a stable id, `test_clause[CLM-4]`. A clause that nothing evaluated is skipped
-with its reason, and fails if it is in `required`; it never passes.
+The README has a whole adapter. Each clause is a test with a stable id, `test_clause[CLM-4]`. A clause that
+nothing evaluated is skipped with its reason, and fails if it is in `required`; it never passes.
 """
 
 from collections.abc import Iterator
@@ -53,6 +45,8 @@ class StartReservations:
         try:
             found = check.everything(subject, cls.size, cls.seed)
             yield {verdict.clause: verdict for verdict in found.verdicts}
+        except check.SubjectBroken as error:
+            pytest.fail(f"the adapter, not the store: {error}", pytrace=False)
         finally:
             subject.close()
 
