@@ -206,6 +206,7 @@ def test_draw_writes_the_pictures(tmp_path: Path) -> None:
         (("--unknowns", "1"), 0, "explored   204 states"),
         (("--unknowns", "1", "--without", "CLM-6"), 1, "one holder: violated, the shortest trace has 6"),
         (("--without", "STA-9"), 2, "CLM-6, REL-3, REL-4"),
+        (("--without", "REL-4"), 0, "--without REL-4 --callers 3 --unknowns 1 --flips 2"),
         (("--crashes", "-1"), 2, "from 0 to 9"),
         (("--callers", "0"), 2, "from 1 to 9"),
         (("--lock", "transient", "--frees", "1"), 2, "need a durable lock"),

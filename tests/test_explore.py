@@ -5,7 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from startonce.checker.explore import explore, path_to
-from startonce.checker.starts import DUTIES, HAZARDS, columns, explored, pairs, show, singles, witnesses
+from startonce.checker.starts import (
+    DUTIES,
+    HAZARDS,
+    SHOWN_BY,
+    columns,
+    explored,
+    pairs,
+    show,
+    singles,
+    witnesses,
+)
 from startonce.model.clauses import CLAUSES
 from startonce.model.faults import first, quiet, steps
 from startonce.model.properties import ALWAYS, EVENTUALLY, SOMETIMES, properties
@@ -176,6 +186,16 @@ def test_STA_11_stands_on_duties_too_even_with_a_durable_lock(duty: str, scope: 
     name = "drained stays idle"
     dropped = explored(scope._replace(without=frozenset({duty})), stop_at=[name])
     assert dropped.findings[name].trace is not None
+
+
+@pytest.mark.parametrize("duty", SHOWN_BY)
+def test_the_options_that_are_said_to_show_a_duty_do(duty: str) -> None:
+    words = SHOWN_BY[duty].split()
+    options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+    callers, durable = int(options.pop("callers", "2")), options.pop("lock", "durable") == "durable"
+    budget = Budget(**{kind: int(number) for kind, number in options.items()})
+    scope = Scope(callers=callers, budget=budget, durable=durable, without=frozenset({duty}))
+    assert any(found.trace is not None for found in explored(scope).findings.values())
 
 
 def test_every_duty_can_be_dropped() -> None:
