@@ -7,7 +7,6 @@ of this project; where it is not installed nothing is compared, and the bar coun
 
 import importlib
 import json
-import math
 import resource
 import statistics
 import subprocess
@@ -151,12 +150,14 @@ def main() -> int:
     try:
         minicheck = importlib.import_module("minicheck")
     except ImportError:
-        name = "ours / minicheck, NOT CHECKED as minicheck is not installed,"
-        figures.append(Figure(name, math.inf, "times", at_most=1))
-    else:
+        minicheck = None
+    if minicheck is not None:
         figures += the_searches(minicheck)
     title = f"Exploring: a million worlds once, and the median of {PAIRS} pairs of {REPEATS} searches each"
-    return pairs.conclude(title, figures)
+    code = pairs.conclude(title, figures)
+    if minicheck is None:
+        print("NOT CHECKED: our search against minicheck (pip install minicheck)")
+    return code if minicheck is not None else 1
 
 
 if __name__ == "__main__":

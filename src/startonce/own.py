@@ -180,6 +180,7 @@ class SqlSubject(Subject):
         self._denied = False
         self._schema_version = -1
         self._there: set[str] = set()
+        self._as_put: tuple[int, set[str]] = (-1, set())
         (mode,) = self._raw("PRAGMA journal_mode").fetchone()
         if mode == "wal":  # elsewhere an open read transaction keeps every writer out
             self.capabilities = self.capabilities | {REPLICA}
@@ -208,27 +209,30 @@ class SqlSubject(Subject):
     def put(self, db: Database) -> None:
         """Make the database be exactly this."""
         raw = self.observer.connection
-        raw.execute("PRAGMA query_only = 0")
+        if self._denied:
+            raw.execute("PRAGMA query_only = 0")
         raw.execute("BEGIN IMMEDIATE")
+        fence = None if db.fence_closed is None else ((db.fence_closed,),)
         tables = (
             (sql.RESERVATIONS, db.rows, _PUT_ROW, sql.CREATE_RESERVATIONS[2:]),
             (sql.LOCKS, db.locks, _PUT_LOCK, sql.CREATE_RESERVATIONS[:2]),
-            (
-                sql.FENCE,
-                None if db.fence_closed is None else ((db.fence_closed,),),
-                _PUT_FENCE,
-                sql.CREATE_FENCE,
-            ),
+            (sql.FENCE, fence, _PUT_FENCE, sql.CREATE_FENCE),
         )
+        wanted = {table for table, rows, _, _ in tables if rows is not None}
+        ((version,),) = raw.execute("PRAGMA schema_version")
+        as_put = (version, wanted) == self._as_put  # nobody has touched the schema since
         for table, rows, insert, creates in tables:
             if rows is None:
-                raw.execute(f"DROP TABLE IF EXISTS {table}")
+                if not as_put:
+                    raw.execute(f"DROP TABLE IF EXISTS {table}")
                 continue
-            for create in creates:
+            for create in () if as_put else creates:
                 raw.execute(create.sql)
             raw.execute(f"DELETE FROM {table}")
             raw.executemany(insert, rows)
+        ((version,),) = raw.execute("PRAGMA schema_version")
         raw.execute("COMMIT")
+        self._as_put = (version, wanted)
         if self._denied:
             self.deny(True)
         for database in (self.observer, *self._callers):
