@@ -75,7 +75,7 @@ class Hazard(NamedTuple):
 
     `scope` is the smallest that shows it, with the duty dropped that prevents it. `broken` is the property
     that the harm breaks under each lock, and `kept` one that holds all the same. A hazard by design breaks
-    nothing: `seen` says of a step that it has come about.
+    nothing: `seen` says of a step that it has come about, `leaves` what is left and who can see it.
     """
 
     id: str
@@ -86,6 +86,7 @@ class Hazard(NamedTuple):
     durable: str = ""
     durable_keeps: str = ""
     seen: Callable[[World, Event, World], bool] | None = None
+    leaves: str = ""
 
 
 def _scope(callers: int, *without: str, **budget: int) -> Scope:
@@ -139,6 +140,7 @@ HAZARDS: tuple[Hazard, ...] = (
         "RSV-5: the caller begins afresh, under a fresh run id",
         _scope(2, purges=1),
         seen=_finds_no_row,
+        leaves="no row; the caller itself sees that its read-back found none",
     ),
     Hazard(
         "H5",
@@ -152,16 +154,18 @@ HAZARDS: tuple[Hazard, ...] = (
     Hazard(
         "H6",
         "a crash after the claim, or an unknown claim, strands the key",
-        "by design: STA-7, free",
+        "nothing, by design: STA-7, free",
         _scope(1, crashes=1),
         seen=_stranded,
+        leaves="the key started and its run unlocked; the inventory lists it as never reached the lock",
     ),
     Hazard(
         "H7",
         "a crash between refusal and release strands the key, though nothing ran",
-        "by design: INV-2, free",
+        "nothing, by design: INV-2, free",
         _scope(1, crashes=1, flips=1),
         seen=_stranded_behind_the_fence,
+        leaves="the key started behind a closed fence; the inventory lists it as never reached the lock",
     ),
     Hazard(
         "H8",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from startonce.model.faults import quiet
-from startonce.model.world import CANCEL, FREE, RESERVED, STARTED, TERMINAL, Event, Lock, Scope, World
+from startonce.model.world import CANCEL, FREE, RESERVED, STARTED, TERMINAL, Event, Lock, Row, Scope, World
 
 Verdict = bool | None
 Check = Callable[[World, Event, World], Verdict]
@@ -161,6 +161,10 @@ def _a_refused_start_did_not_execute(w: World, e: Event, v: World) -> Verdict:
     return not v.executed[e.run] if e.answer in ("fenced", "stranded") else None
 
 
+def _a_refused_key_can_be_started(w: World, e: Event, v: World) -> Verdict:
+    return v.rows[e.key] == Row(e.told, RESERVED) if e.answer == "fenced" else None
+
+
 # --- in quiet worlds ------------------------------------------------------------------------------------
 
 
@@ -217,6 +221,11 @@ ALWAYS: Mapping[str, Property] = {
     ),
     "the inventory is true": Property(
         "what the inventory says of an entry is so", ("INV-2",), _the_inventory_tells_the_truth
+    ),
+    "a refused key can be started": Property(
+        "whoever is answered fenced leaves the key reserved for the same run",
+        ("STA-5",),
+        _a_refused_key_can_be_started,
     ),
     "no live run is settled": Property(
         "no row is terminal while its run executes", ("DUT-3",), _no_live_run_is_settled

@@ -141,6 +141,8 @@ def hazard_report(found: Shown) -> list[str]:
     ]
     if found.durable and hazard.durable_keeps:
         lines.append(f"    “{hazard.durable_keeps}” holds all the same")
+    if hazard.leaves:
+        lines.append(f"    leaves {hazard.leaves}")
     if not found.as_documented:
         lines.append("    NOT AS DOCUMENTED")
     return [*lines, *columns(found.trace), ""]

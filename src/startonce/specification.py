@@ -76,7 +76,8 @@ def hazard_traces() -> str:
         kept = f"; “{hazard.durable_keeps}” holds" if found.durable and hazard.durable_keeps else ""
         lines += [
             f"**{hazard.id}** ({lock} lock, {len(found.trace)} steps): {hazard.sentence}; {breaks}{kept}. "
-            f"Prevented by {hazard.prevented_by}.",
+            f"Prevented by {hazard.prevented_by}."
+            + (f" It leaves {hazard.leaves}." if hazard.leaves else ""),
             "",
             _block(found.trace),
             "",
