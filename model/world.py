@@ -144,8 +144,7 @@ def token(who: int, c: Caller) -> int:
 def sent(who: int, c: Caller) -> Sent:
     """Return the statement that a caller has sent, apart from its caller."""
     holder = token(who, c) if c.at in ("take", "persist") else 0
-    run = -1 if c.at in ("read back", "look") else c.run
-    return Sent(c.at, -1 if c.at in ("settle", "persist") else c.key, run, holder)
+    return Sent(c.at, -1 if c.at in ("settle", "persist") else c.key, c.run, holder)
 
 
 def insert(w: World, who: int, c: Caller) -> tuple[World, None]:

@@ -84,7 +84,7 @@ class Lockstep:
                 self._divergence([BLAME[call.operation]], (GOES_ON, wanted.db), (str(error), after))
             ) from error
         except IllegalAction:
-            if world_is_idle(self.world, action.caller):
+            if self.world.call(action.caller) is None:
                 self._held.pop(action.caller).crash()
             raise
         assert expected is not None
@@ -144,11 +144,6 @@ class Lockstep:
         observed: tuple[Any, Database],
     ) -> Divergence:
         return Divergence(tuple(clauses), self.check, self.start, tuple(self.actions), expected, observed)
-
-
-def world_is_idle(world: World, caller: str) -> bool:
-    """Say whether a caller has nothing under way."""
-    return world.call(caller) is None
 
 
 def _number(caller: str) -> int:
