@@ -225,7 +225,7 @@ def cancel(run_id: str, now: int) -> Operation[Stopped]:
     """Keep a run from ever beginning, and spend its keys; repeatable. A running one is not stopped."""
     check("run id", run_id)
     try:
-        with suppress(UnknownOutcome):
+        with suppress(UnknownOutcome, TableMissing):
             yield sql.INSERT_CANCEL, (run_id, now)
         rows = yield sql.READ_HOLDER, (run_id,)
         lock = _lock(run_id, *rows[0]) if rows else None
@@ -251,7 +251,7 @@ def free(key: str, now: int) -> Operation[Stopped]:
         if refused is not None:
             return refused
     try:
-        with suppress(UnknownOutcome):
+        with suppress(UnknownOutcome, TableMissing):
             yield sql.INSERT_FREE, ("free", now, key, row.run_id)
         rows = yield sql.READ_HOLDER, (row.run_id,)
         refused = _not_held_by(_lock(row.run_id, *rows[0]) if rows else None, "free")

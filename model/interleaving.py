@@ -130,6 +130,23 @@ def _run(world: World, action: Action) -> tuple[World, Step]:
     return world._replace(db=after, calls=calls, late=late), step
 
 
+def whole(world: World, action: Action) -> tuple[World, Step]:
+    """Run all statements of an operation, with nobody in between; give the world after it and one step.
+
+    Raises `IllegalAction` as `act` does.
+    """
+    before = world.db
+    world, step = _run(world, action)
+    if world.call(action.caller) == step.call:  # there is no table: it is created, and the call goes on
+        for name in PROGRAMS[action.operation].creates:
+            if world.call(action.caller) is not None:
+                world, step = _run(world, action._replace(statement=name))
+    while world.call(action.caller) is not None:
+        world, step = _run(world, action)
+    call = Call(action.operation, action.args, action.now)
+    return world, Step(call, None, step.fault, before, world.db, step.answer, before)
+
+
 def _land(world: World, action: Action) -> tuple[World, None]:
     places = [place for place, (caller, _) in enumerate(world.late) if caller == action.caller]
     if not places:

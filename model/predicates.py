@@ -1,17 +1,17 @@
 """Judges steps and traces by the clauses, the model's own as much as an implementation's.
 
-The predicates themselves are in `predicates_rows.py` and `predicates_reads.py`; what needs several steps
-is here.
+The predicates themselves are in `predicates_rows.py`, `predicates_reads.py` and `predicates_inputs.py`;
+what needs several steps is here.
 """
 
 from collections.abc import Iterator, Sequence
 
-from startonce.model import predicates_reads, predicates_rows
+from startonce.model import predicates_inputs, predicates_reads, predicates_rows
 from startonce.model.operations import Reserved
 from startonce.model.reservation import Reservation
 from startonce.model.step import ALWAYS, BY_OPERATION, GOES_ON, RESERVED, Step, key_and_run, rows_of
 
-WHERE = (predicates_rows, predicates_reads)
+WHERE = (predicates_rows, predicates_reads, predicates_inputs)
 """The modules whose predicates are registered by being imported."""
 
 
@@ -58,7 +58,8 @@ def judge_trace(steps: Sequence[Step]) -> Iterator[tuple[str, bool, int]]:
             continue
         key, run_id = key_and_run(step)
         if key in ended and key in after and key not in before:
-            yield "PRG-2", after[key].state is RESERVED and after[key].created_at == call.now, number
+            new = Reservation(key, run_id, RESERVED, call.now, call.now)
+            yield "PRG-2", after[key] == new, number
         created = isinstance(step.answer, Reserved) and step.answer.created
         if created and run_id not in ended.get(key, ()):  # a run id used twice proves nothing: DUT-1
             creators[key] = creators.get(key, 0) + 1

@@ -234,7 +234,9 @@ def _takes_no_lock_from_another(step: Step) -> Verdict:
 @says("FRE-4", "free")
 def _completes_one_that_crashed(step: Step) -> Verdict:
     row, lock = _lock_before(step)
-    if step.statement is not None or row is None or lock is None or lock.holder != "free":
+    if step.statement is not None or step.fault is not Fault.NONE:
+        return None
+    if row is None or lock is None or lock.holder != "free":
         return None
     others = [other for other in step.before.rows or () if other != row]
     done = isinstance(step.answer, Stopped) and step.answer.done

@@ -94,6 +94,8 @@ class _Walker:
         self.edges: dict[int, tuple[Edge, str]] = {}
         self.executed = 0
         self.present: Sequence[Any] = ()
+        self.diverged: set[tuple[Database, Call]] = set()
+        self.otherwise = False  # whether the clock is another one than in `diverged`
 
     def finish(self) -> None:
         """Count what every kept edge evaluated, once for each time that it was executed."""
@@ -132,10 +134,12 @@ class _Walker:
         for table in scopes.tables(EDGES.keys, EDGES.runs):
             edges = self._able(scopes.whole_edges(table, EDGES.keys, EDGES.runs))
             again = list(scopes.other_clocks(edges))
+            self.otherwise = True
             before = len(self.ledger.divergences)
             self._from_table([(edge, None) for edge in again], (), "edges")
             if len(self.ledger.divergences) == before:
                 self.ledger.count(["STA-8"], "edges", len(again))
+            self.otherwise = False
             self._tally(count, again)
         return Walked("clocks", "2 keys, 3 runs, 3 clocks", *_counts(count, self.executed - executed))
 
@@ -176,7 +180,7 @@ class _Walker:
         return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count, self.executed - executed))
 
     def held_locks(self) -> Walked:
-        """Walk every read-back of a lock, from every table, whether its insert took it or not."""
+        """Walk every statement of a caller held inside taking a lock, a cancel or a free, from every table."""
         count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
             edges = [
@@ -274,6 +278,7 @@ class _Walker:
             return
         outcome = held.step()
         answer = GOES_ON if outcome is None else outcome.answer
+        held.crash()
         self._compare(edge, self.subject.dump(), answer, check)
 
     def _compare(self, edge: Edge, after: Database, answer: Any, check: str) -> None:
@@ -284,27 +289,25 @@ class _Walker:
             self._diverged(edge, after, answer, check)
 
     def _hold(self, caller: int, call: Call) -> Held | None:
-        """Bring a caller to where a scope holds it, by running its first statement for real."""
-        (first,) = call.heard
-        key, run_id = call.args[:2]
-        if call.operation == "reserve":
-            before = Database(() if first else (_other(key),), ())
-        else:
-            started = Reservation(key, run_id, State.STARTED, 0, 0)
-            before = Database((started,) if first is not False else (), ())
+        """Bring a caller to where a scope holds it, by running its statements until there for real."""
+        before = scopes.held_from(call)
         if call.operation == "reserve":
             self.subject.put_rows(before.rows or (), self.present)
         else:
             self.subject.put(before)
         begun = call._replace(heard=())
         held = self.subject.begin(caller, begun)
-        outcome = held.step(Fault.LOST if first is None else Fault.NONE)
+        for reply in call.heard:
+            edge = scopes.single(before, begun)
+            fault = Fault.LOST if reply is None else Fault.NONE
+            outcome = held.step(fault)
+            if outcome is not None:
+                self._diverged(edge, self.subject.dump(), outcome.answer, "statements", fault)
+                held.crash()
+                return None
+            before, begun = edge.after, begun._replace(heard=(*begun.heard, reply))
         self.present = self.subject.dump_rows()
-        if outcome is None:
-            return held
-        edge = scopes.single(before, begun)
-        self._diverged(edge, self.subject.dump(), outcome.answer, "statements")
-        return None
+        return held
 
     def _empty(self) -> None:
         self.subject.put(EMPTY)
@@ -317,10 +320,16 @@ class _Walker:
             edge = scopes.whole(EMPTY, "read", "k1")
             self._diverged(edge, left, None, "edges")
 
-    def _diverged(self, edge: Edge, after: Database, answer: Any, check: str) -> None:
-        clauses = blamed(edge, after, answer)
+    def _diverged(
+        self, edge: Edge, after: Database, answer: Any, check: str, fault: Fault = Fault.NONE
+    ) -> None:
+        clauses = blamed(edge, after, answer, fault)
+        at_the_other_time = (edge.before, edge.call._replace(now=scopes.NOW))
+        if self.otherwise and at_the_other_time not in self.diverged:
+            clauses = ("STA-8", *clauses)  # it is the clock that makes the difference
+        self.diverged.add((edge.before, edge.call))
         action = Action(
-            "run", "A", edge.call.operation, edge.call.args, edge.call.now, edge.statement or ""
+            "run", "A", edge.call.operation, edge.call.args, edge.call.now, edge.statement or "", fault
         )
         self.ledger.violated(
             Divergence(
@@ -334,14 +343,11 @@ class _Walker:
         )
 
 
-def blamed(edge: Edge, after: Database, answer: Any) -> tuple[str, ...]:
+def blamed(edge: Edge, after: Database, answer: Any, fault: Fault = Fault.NONE) -> tuple[str, ...]:
     """Name the clauses that an observed step breaks, the most telling first."""
-    broken = [clause for clause, kept in judge(edge.step(after, answer)) if not kept]
+    step = edge.step(after, answer)._replace(fault=fault)
+    broken = [clause for clause, kept in judge(step) if not kept]
     return tuple(dict.fromkeys(broken)) or (BLAME[edge.call.operation],)
-
-
-def _other(key: str) -> Reservation:
-    return Reservation(key, "r0", State.RESERVED, 0, 0)
 
 
 def _counts(count: Counter[str], executed: int) -> tuple[int, int, int, int]:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from startonce.model.interleaving import Action, IllegalAction, World, act
+from startonce.model.interleaving import Action, IllegalAction, World, act, whole
 from startonce.model.operations import Call, Fault, UnexpectedStatement
 from startonce.model.predicates import GOES_ON, Step, judge, judge_trace
 from startonce.model.reservation import NOTHING, Database
 from startonce.oracle.edges import BLAME
 from startonce.oracle.ledger import Divergence
-from startonce.oracle.subject import Held, Subject
+from startonce.oracle.subject import STEPPING, Held, Subject
 
 
 class Diverged(Exception):
@@ -63,6 +63,8 @@ class Lockstep:
         return None
 
     def _run(self, action: Action) -> Step:
+        if STEPPING not in self.subject.capabilities:
+            return self._whole(action)
         call = self.world.call(action.caller)
         if call is None:
             act(self.world, action._replace(statement="", fault=Fault.NONE))  # is it legal at all?
@@ -90,19 +92,38 @@ class Lockstep:
         assert expected is not None
         self.actions.append(action)
         outcome = refused if refused is not None else held.step(expected.fault)
-        answer = GOES_ON if outcome is None else outcome.answer
-        after = self.subject.dump()
-        step = expected._replace(after=after, answer=answer)
-        self.steps.append(step)
         if outcome is not None:
             del self._held[action.caller]
         if expected.fault is Fault.LATE:
             self._late.append((action.caller, held))
+        return self._compare(world, expected, GOES_ON if outcome is None else outcome.answer)
+
+    def _whole(self, action: Action) -> Step:
+        """Run a whole operation on both: the subject cannot be held between its statements."""
+        call = Call(action.operation, action.args, action.now)
+        action = action._replace(fault=Fault.NONE)
+        world, expected = whole(self.world, action)
+        self.actions.append(action)
+        outcome = self.subject.begin(_number(action.caller), call).step()
+        if outcome is None:
+            raise AssertionError(f"{self.subject.name} stopped inside {action.operation}")
+        if self.world.denied:  # where there is nothing to write it need not come to a write at all
+            _, calm = whole(self.world._replace(denied=False), action)
+            if calm.after == calm.before and calm.answer == outcome.answer:
+                world, expected = self.world, calm
+        return self._compare(world, expected, outcome.answer)
+
+    def _compare(self, world: World, expected: Step, answer: Any) -> Step:
+        after = self.subject.dump()
+        step = expected._replace(after=after, answer=answer)
+        self.steps.append(step)
         broken = self._judge(step)
         if answer != expected.answer or after != expected.after or broken:
+            last = len(self.steps) - 1
+            broken += [c for c, kept, number in judge_trace(self.steps) if not kept and number == last]
             raise Diverged(
                 self._divergence(
-                    broken or [BLAME[call.operation]],
+                    broken or [BLAME[step.call.operation]],
                     (expected.answer, expected.after),
                     (answer, after),
                 )

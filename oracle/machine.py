@@ -34,9 +34,14 @@ RESULT = '{"value": 1}'
 NUMBERS = st.sampled_from(range(7 * 5040))
 """A place in a list of any length up to ten, or in a longer one: each about equally likely."""
 
-STEERING = st.sampled_from(("core",) * 19 + ("beyond",) + ("any",) + ("fault",) * 6)
-"""Of 27 steps: begin what changes the table, on the keys of the scope *edges* or beyond it; begin
-anything; let a fault happen."""
+Steering = tuple[str, ...]
+
+WIDE: Steering = ("core",) * 20 + ("beyond",) + ("near",) * 2 + ("fault",) * 6
+"""Of 29 steps: begin what changes the table, on the keys of the scope *edges* or beyond it; begin
+something on what is there, or anything, refused or not; let a fault happen."""
+
+DEEP: Steering = ("core",) * 6 + ("beyond",) + ("locks",) * 6 + ("near",) * 10 + ("fault",) * 6
+"""The same with more on run locks and more that is refused, and fewer tables."""
 
 Choice = tuple[str, tuple[Any, ...]]
 
@@ -46,16 +51,18 @@ class Machine(RuleBasedStateMachine):
 
     subject: ClassVar[Subject]
     tally: ClassVar["Tally"]
+    steering: ClassVar[Steering] = WIDE
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
         self.lockstep: Lockstep
 
-    @initialize(used=st.sampled_from((True,) * 9 + (False,)))
-    def begin(self, used: bool) -> None:
+    @initialize(number=st.sampled_from(range(10)))
+    def begin(self, number: int) -> None:
         """Most examples begin on an empty table, some on a database in which no key was ever used."""
-        self.lockstep = Lockstep(self.subject, EMPTY if used else NOTHING)
+        unused = 1 if self.steering is WIDE else 4
+        self.lockstep = Lockstep(self.subject, NOTHING if number < unused else EMPTY)
 
     def _do(self, action: Action) -> None:
         self.now += 1
@@ -75,15 +82,19 @@ class Machine(RuleBasedStateMachine):
         assert call is not None
         self._do(Action("run", caller, call.operation, call.args, fault=fault))
 
-    @rule(caller=st.sampled_from(CALLERS), number=NUMBERS, what=STEERING)
-    def step(self, caller: str, number: int, what: str) -> None:
+    @rule(caller=st.sampled_from(CALLERS), number=NUMBERS, turn=st.sampled_from(range(len(WIDE))))
+    def step(self, caller: str, number: int, turn: int) -> None:
         """One caller moves, or a fault befalls it. One rule: Hypothesis would leave out others at times."""
+        what = self.steering[turn]
         if what == "fault":
             self._fault(caller, number % 7, number // 7)
         elif self._world().call(caller) is not None:
             self._advance(caller)
-        elif what == "any":
-            self._begin(caller, self._any(number))
+        elif what == "near":
+            choices = near(self._world().db) if number % 3 else every_operation(self.now)
+            self._begin(caller, choices[number // 3 % len(choices)])
+        elif what == "locks":
+            self._begin(caller, _pick(tuple(changing_locks(self._world().db)), number) or self._any(number))
         else:
             self._moves(caller, number, core=what == "core")
 
@@ -117,7 +128,9 @@ class Machine(RuleBasedStateMachine):
         call = self._world().call(caller)
         choice: Choice | None = None
         if call is None:
-            choice = _pick(changing(self._world().db, True), number) or self._any(number)
+            db = self._world().db
+            choices = near(db) if number % 3 == 0 else changing(db, True)
+            choice = _pick(choices, number // 3) or self._any(number)
             call = Call(*choice, 0)
         if fault is Fault.LATE and upcoming(call) in READS:
             fault = Fault.LOST
@@ -205,11 +218,30 @@ def changing(db: Database, core: bool) -> tuple[Choice, ...]:
             later = {other.updated_at + 1 for other in rows if other.updated_at >= row.updated_at}
             found += [("purge", (horizon, 10)) for horizon in sorted(later)]
     if not core:
-        found += _changing_locks(db)
+        found += changing_locks(db)
     return tuple(found)
 
 
-def _changing_locks(db: Database) -> list[Choice]:
+@lru_cache(maxsize=65536)
+def near(db: Database) -> tuple[Choice, ...]:
+    """Return the operations on the rows and locks that are there, whatever comes of them."""
+    found: list[Choice] = [("inventory", (None, 10)), ("fence", ())]
+    pairs = [("k1", "r1")] if db.rows is None else [(row.key, row.run_id) for row in db.rows]
+    for pair in pairs:
+        found += [("claim", pair), ("release", pair), ("settle", pair[1:]), ("cancel", pair[1:])]
+        found += [("read", pair[:1]), ("for_runs", pair[1:]), ("free", pair[:1])]
+        found += [("take_lock", (*pair, holder)) for holder in HOLDERS]
+    for row in db.rows or ():
+        found += [("purge", (row.updated_at + late, limit)) for late in (0, 1) for limit in (1, 10)]
+    for lock in db.locks or ():
+        found += [("lock_of", (lock.run_id,)), ("inventory", (None, 10))]
+        found += [("persist", (lock.run_id, lock.holder, RESULT))] * 2 if lock.holder in HOLDERS else []
+        found += [("persist", (lock.run_id, holder, RESULT)) for holder in HOLDERS]
+    return tuple(found)
+
+
+def changing_locks(db: Database) -> list[Choice]:
+    """Return the operations that change a run lock or the fence."""
     found: list[Choice] = [("close_fence", ())]
     if db.fence_closed:
         found = [("open_fence", ())]
@@ -289,17 +321,17 @@ def drive(
     examples: int = 500,
     steps: int = 50,
     seed_: int = 1,
+    shrink: bool = True,
+    steering: Steering = WIDE,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> tuple[Tally, Divergence | None]:
     """Run the machine on a subject; give what it did, and the shrunk divergence if there is one.
 
-    The same seed takes the same steps. A failure that does not repeat is reported with the clause
+    The same seed takes the same steps; without `shrink` the divergence is as it was met. A failure that does not repeat is reported with the clause
     that the first failure broke.
     """
     tally = Tally(progress=progress)
-    if STEPPING not in subject.capabilities:
-        return tally, None
-    bound = type("Bound", (Machine,), {"subject": subject, "tally": tally})
+    bound = type("Bound", (Machine,), {"subject": subject, "tally": tally, "steering": steering})
     configured = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -308,7 +340,7 @@ def drive(
         report_multiple_bugs=False,
         verbosity=Verbosity.quiet,
         print_blob=False,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
     divergence = None

@@ -1,7 +1,8 @@
 """What no walk over tables reaches: bad input, spoiled schemas, the parameter limit, one handle."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from itertools import permutations
+from typing import Any, NamedTuple
 
 from startonce.model.interleaving import Action
 from startonce.model.operations import INVALID, REFUSED, TOO_MANY, UNREADABLE, Call, Reserved
@@ -20,8 +21,16 @@ BAD_VALUES: tuple[Any, ...] = (
 DISTINCT = ("k", "K", "7", "007", "07", "1e3", "1000", "1.10", "1.1", "a.b", "a_b", "a~b", "a-b", "x" * 200)
 """Keys that differ in a byte, and that something between caller and table may take for the same."""
 
-Verdict = tuple[str, bool, Action, Any, Any]
-"""Clause, whether it was kept, the operation, what was expected, what was observed."""
+
+class Verdict(NamedTuple):
+    """A clause, whether it was kept, and the operations with what they began from and what came of them."""
+
+    clause: str
+    kept: bool
+    start: Database
+    actions: tuple[Action, ...]
+    expected: Any
+    observed: Any
 
 
 def probe(subject: Subject, ledger: Ledger) -> None:
@@ -34,37 +43,45 @@ def probe(subject: Subject, ledger: Ledger) -> None:
     if subject.parameter_limit is None:
         ledger.not_checked(["RUN-2"], "the subject names no parameter limit")
     for one in probes:
-        start = EMPTY
-        for clause, kept, action, expected, observed in one(subject):
-            if kept:
-                ledger.count([clause], "probes")
+        for v in one(subject):
+            if v.kept:
+                ledger.count([v.clause], "probes")
             else:
-                after = subject.dump() if one is not _spoiled else start
+                after = subject.dump() if one is not _spoiled else v.start
                 ledger.violated(
-                    Divergence((clause,), "probes", start, (action,), (expected, start), (observed, after))
+                    Divergence(
+                        (v.clause,),
+                        "probes",
+                        v.start,
+                        v.actions,
+                        (v.expected, v.start),
+                        (v.observed, after),
+                    )
                 )
         if one is _spoiled:
             subject.unspoil()
 
 
-def ask(subject: Subject, operation: str, *args: Any) -> Any:
+def ask(subject: Subject, operation: str, *args: Any, caller: int = 0) -> Any:
     """Run a whole operation on a subject and return its answer."""
-    held = subject.begin(0, Call(operation, args, NOW))
+    held = subject.begin(caller, Call(operation, args, NOW))
     outcome = held.step()
     while outcome is None:
         outcome = held.step()
     return outcome.answer
 
 
-def _verdict(clause: str, subject: Subject, expected: Any, operation: str, *args: Any) -> Verdict:
+def _verdict(
+    clause: str, subject: Subject, start: Database, expected: Any, operation: str, *args: Any
+) -> Verdict:
     observed = ask(subject, operation, *args)
     kept = bool(observed == expected)
-    return clause, kept, Action("run", "A", operation, args, NOW), expected, observed
+    action = Action("run", "A", operation, args, NOW)
+    return Verdict(clause, kept, start, (action,), expected, observed)
 
 
 def _bad_input(subject: Subject) -> Iterator[Verdict]:
-    row = Reservation("a", "r1", State.STARTED, 0, 0)
-    db = Database((row,), ())
+    db = Database((Reservation("a", "r1", State.STARTED, 0, 0),), ())
     subject.put(db)
     for bad in BAD_VALUES:
         for operation, args in (
@@ -87,21 +104,41 @@ def _bad_input(subject: Subject) -> Iterator[Verdict]:
             outcome = held.step()
             answer = outcome.answer if outcome is not None else None
             kept = before_sql and answer == INVALID and subject.dump() == db
-            yield "IN-1", kept, Action("run", "A", operation, args, NOW), INVALID, answer
+            action = Action("run", "A", operation, args, NOW)
+            yield Verdict("IN-1", kept, db, (action,), INVALID, answer)
+            yield from _leaves_nothing_open(subject, action)
+            subject.put(db)
+
+
+def _leaves_nothing_open(subject: Subject, refused: Action) -> Iterator[Verdict]:
+    """After a refusal the same caller's write is there for all to see, and another caller can write."""
+    start = subject.dump()
+    given = Reservation("a", "r1", State.RESERVED, 0, NOW)
+    actions = [refused]
+    for caller, operation, row in (
+        (0, "release", given),
+        (1, "claim", given._replace(state=State.STARTED)),
+    ):
+        answer = ask(subject, operation, "a", "r1", caller=caller)
+        kept = answer is True and subject.dump() == Database((row,), ())
+        actions.append(Action("run", "AB"[caller], operation, ("a", "r1"), NOW))
+        yield Verdict("IN-1", kept, start, tuple(actions), True, answer)
 
 
 def _distinct(subject: Subject) -> Iterator[Verdict]:
-    subject.put(EMPTY)
-    rows = {key: Reservation(key, f"r-{key[:100]}", State.RESERVED, NOW, NOW) for key in DISTINCT}
-    for key, row in rows.items():
-        yield _verdict("IN-2", subject, Reserved(row, True), "reserve", key, row.run_id)
-    for key, row in rows.items():
-        yield _verdict("IN-2", subject, row, "read", key)
+    """Beside the row of one key, every other key is another one."""
+    for key, other in permutations(DISTINCT, 2):
+        row = Reservation(key, f"r-{key[:100]}", State.RESERVED, NOW, NOW)
+        new = Reservation(other, f"r-{other[:100]}", State.RESERVED, NOW, NOW)
+        start = Database((row,), ())
+        subject.put(start)
+        yield _verdict("IN-2", subject, start, None, "read", other)
+        yield _verdict("IN-2", subject, start, False, "claim", other, row.run_id)
+        yield _verdict("IN-2", subject, start, 0, "settle", new.run_id)
+        yield _verdict("IN-2", subject, start, Reserved(new, True), "reserve", other, new.run_id)
         if "for_runs" in subject.capabilities:
-            yield _verdict("IN-2", subject, (row,), "for_runs", row.run_id)
-    for key, row in rows.items():
-        yield _verdict("IN-2", subject, True, "claim", key, row.run_id)
-        yield _verdict("IN-2", subject, 1, "settle", row.run_id)
+            both = Database(tuple(sorted((row, new))), ())
+            yield _verdict("IN-2", subject, both, (row,), "for_runs", row.run_id)
 
 
 def _limit(subject: Subject) -> Iterator[Verdict]:
@@ -109,14 +146,15 @@ def _limit(subject: Subject) -> Iterator[Verdict]:
     if limit is None or "for_runs" not in subject.capabilities:
         return
     rows = tuple(Reservation(f"k{n:06}", f"r{n:06}", State.RESERVED, 0, 0) for n in range(limit + 2))
-    subject.put(Database(rows, ()))
+    start = Database(rows, ())
+    subject.put(start)
     runs = [row.run_id for row in rows]
     for count in (0, 1, limit - 1, limit):
-        yield _verdict("RUN-2", subject, rows[:count], "for_runs", *runs[:count])
+        yield _verdict("RUN-2", subject, start, rows[:count], "for_runs", *runs[:count])
     repeated = [runs[0]] * limit
-    yield _verdict("RUN-2", subject, rows[:1], "for_runs", *repeated)
+    yield _verdict("RUN-2", subject, start, rows[:1], "for_runs", *repeated)
     for many in (runs[: limit + 1], [*repeated, runs[0]], runs):
-        yield _verdict("RUN-2", subject, TOO_MANY, "for_runs", *many)
+        yield _verdict("RUN-2", subject, start, TOO_MANY, "for_runs", *many)
 
 
 def _one_handle(subject: Subject) -> Iterator[Verdict]:
@@ -130,18 +168,20 @@ def _one_handle(subject: Subject) -> Iterator[Verdict]:
     ask(subject, "close_fence")
     shown = subject.dump()
     kept = bool(shown.rows and shown.locks and shown.fence_closed)
-    yield "DB-1", kept, Action("run", "A", "close_fence", (), NOW), "row, lock and fence", shown
+    action = Action("run", "A", "close_fence", (), NOW)
+    yield Verdict("DB-1", kept, EMPTY, (action,), "row, lock and fence", shown)
 
 
 def _spoiled(subject: Subject) -> Iterator[Verdict]:
-    subject.spoil("refused", "k9")
-    yield _verdict("RSV-7", subject, REFUSED, "reserve", "k9", "r1")
-    yield _verdict("RSV-7", subject, None, "read", "k9")
-    subject.unspoil()
+    for how in ("refused", "wanting"):
+        subject.spoil(how, "k9")
+        yield _verdict("RSV-7", subject, EMPTY, REFUSED, "reserve", "k9", "r1")
+        yield _verdict("RSV-7", subject, EMPTY, None, "read", "k9")
+        subject.unspoil()
     for how in ("state", "run id", "time"):
         subject.spoil(how, "k9")
-        yield _verdict("RD-3", subject, UNREADABLE, "read", "k9")
+        yield _verdict("RD-3", subject, EMPTY, UNREADABLE, "read", "k9")
         subject.unspoil()
     subject.spoil("elsewhere", "k9")
-    yield _verdict("RD-2", subject, UNREADABLE, "read", "k9")
-    yield _verdict("RD-2", subject, UNREADABLE, "for_runs", "r1")
+    yield _verdict("RD-2", subject, EMPTY, UNREADABLE, "read", "k9")
+    yield _verdict("RD-2", subject, EMPTY, UNREADABLE, "for_runs", "r1")

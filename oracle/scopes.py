@@ -262,10 +262,38 @@ def lock_edges(db: Database) -> Iterator[Edge]:
 
 
 def lock_calls() -> Iterator[Call]:
-    """Give every way to be held inside `take_lock`: took it, did not, never heard."""
+    """Give every way to be held inside `take_lock`, `cancel` and `free` of the key and its two runs.
+
+    Each is where the operation gets from the database of `held_from`, the first reply lost where it
+    is None.
+    """
     for run_id in ("r1", "r2"):
         for taken in (True, False, None):
             yield Call("take_lock", ("k1", run_id, "h1"), NOW, (taken,))
+        for operation, args in (("cancel", (run_id,)), ("free", ("k1",))):
+            call = Call(operation, args, NOW)
+            db = held_from(call, run_id)
+            while True:
+                db, then = advance(db, call)
+                if isinstance(then, Ended):
+                    break
+                call = then
+                yield call
+
+
+def held_from(call: Call, run_id: str = "r1") -> Database:
+    """Return the database from which a caller comes to be held where a scope holds it."""
+    first = call.heard[0] if call.heard else None
+    if call.operation == "reserve":
+        key = call.args[0]
+        return Database(() if first else (Reservation(key, "r0", State.RESERVED, 0, 0),), ())
+    if call.operation == "free":
+        run_id = first[0].run_id if first else run_id
+    elif call.operation == "take_lock":
+        run_id = call.args[1]
+    if call.operation == "cancel" or (call.operation == "take_lock" and first is False):
+        return Database((), ())
+    return Database((Reservation("k1", run_id, State.STARTED, 0, 0),), ())
 
 
 def bare_edges() -> Iterator[Edge]:

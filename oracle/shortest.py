@@ -22,6 +22,10 @@ PATHS_TO = ("reserve", "claim", "settle", "purge")
 """Operations that any situation may need before the one that diverges."""
 
 
+LOCKED = {"cancel", "free", "persist", "inventory", "lock_of"}
+"""Operations whose answer depends on a lock that somebody may hold."""
+
+
 class Vocabulary(NamedTuple):
     """What a search may use."""
 
@@ -32,10 +36,11 @@ class Vocabulary(NamedTuple):
     rest: dict[str, list[tuple[Any, ...]]]
     faults: tuple[Fault, ...]
     others: frozenset[str]
+    clocks: tuple[int, ...] = ()
 
 
-def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
-    """Return what a divergence shows of callers, operations, arguments and faults."""
+def vocabulary(found: Divergence, subject: Subject, clause: str = "") -> Vocabulary:
+    """Return what a divergence shows of callers, operations, arguments, faults and, of STA-8, clocks."""
     runs_of = [a for a in found.actions if a.do == "run"]
     keys: list[str] = []
     runs: list[str] = []
@@ -52,6 +57,12 @@ def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
         keys.append(row.key)
         runs.append(row.run_id)
     used = [a.operation for a in runs_of]
+    if LOCKED & set(used) and keys and runs:
+        rest.setdefault("take_lock", []).append((keys[0], runs[0], "h1"))
+        used.append("take_lock")
+    for operation, args in _ways_to(found.start):
+        used.append(operation)
+        rest.setdefault(operation, []).append(args)
     abilities = subject.capabilities
     callers = sorted({a.caller for a in runs_of} | ({"A", "B"} if STEPPING in abilities else {"A"}))
     return Vocabulary(
@@ -68,15 +79,34 @@ def vocabulary(found: Divergence, subject: Subject) -> Vocabulary:
             and (a.do not in ("pin", "unpin") or REPLICA in abilities)
             and (a.do not in ("deny", "allow") or DENY in abilities)
         ),
+        tuple({a.now for a in runs_of}) if clause == "STA-8" else (),
     )
 
 
-def shortest(subject: Subject, found: Divergence, budget: int = BUDGET) -> Divergence:
-    """Return the shortest divergence that breaks the same clause, or the one found if none is nearer.
+def _ways_to(start: Database) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Give the operations that make the locks and the fence of a database."""
+    for lock in start.locks or ():
+        if lock.holder == "cancel":
+            yield "cancel", (lock.run_id,)
+        elif lock.holder == "free":
+            yield "free", (lock.key,)
+        else:
+            yield "take_lock", (lock.key, lock.run_id, lock.holder)
+            if lock.ended:
+                yield "persist", (lock.run_id, lock.holder, lock.result)
+    if start.fence_closed is not None:
+        yield ("close_fence" if start.fence_closed else "open_fence"), ()
+
+
+def shortest(subject: Subject, found: Divergence, clause: str = "", budget: int = BUDGET) -> Divergence:
+    """Return the shortest divergence that breaks a clause, by default the first one of those found.
 
     Where the search ends without one, or its budget is used up, the divergence stays as it was found.
     """
-    words = vocabulary(found, subject)
+    clause = clause or found.clauses[0]
+    found = found._replace(clauses=(clause, *(c for c in found.clauses if c != clause)))
+    wanted = set(found.clauses[1:] if clause == "STA-8" else (clause,))  # a step alone shows no clock
+    words = vocabulary(found, subject, clause)
     start = NOTHING if found.start.rows is None else EMPTY
     frontier: list[tuple[World, tuple[Action, ...]]] = [(World(start), ())]
     seen: set[Any] = set()
@@ -91,7 +121,7 @@ def shortest(subject: Subject, found: Divergence, budget: int = BUDGET) -> Diver
                     return found
                 outcome = _try(subject, start, (*path, action), found.check)
                 if isinstance(outcome, Divergence):
-                    if found.clauses[0] in outcome.clauses:
+                    if wanted & set(outcome.clauses):
                         return outcome._replace(clauses=found.clauses)
                     continue
                 if outcome is None:
@@ -143,7 +173,9 @@ def _actions(world: World, words: Vocabulary, now: int) -> Iterator[Action]:
         for operation in words.operations:
             for args in _arguments(operation, world, words):
                 first = next(iter(PROGRAMS[operation].statements))
-                yield from _with_faults(Action("run", caller, operation, args, now), first, world, words)
+                for clock in (now, *words.clocks):
+                    action = Action("run", caller, operation, args, clock)
+                    yield from _with_faults(action, first, world, words)
     for do in sorted(words.others & {"pin", "unpin", "deny", "allow"}):
         if do != "unpin" or world.replica is not None:
             yield Action(do, now=now)  # type: ignore[arg-type]

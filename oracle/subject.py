@@ -102,8 +102,9 @@ class Subject(ABC):
     def spoil(self, how: str, key: str) -> None:
         """Empty the database and spoil its schema around a key.
 
-        `refused`: the schema refuses this key. `state`, `run id`, `time`: the row of the key has one that
-        cannot be. `elsewhere`: reading the reservations runs into another table, which is missing.
+        `refused`: the schema refuses this key. `wanting`: it demands a value that no insert gives. `state`,
+        `run id`, `time`: the row of the key has one that cannot be. `elsewhere`: reading the reservations
+        runs into another table, which is missing.
         """
         raise NotImplementedError
 
@@ -134,6 +135,26 @@ class Whole:
 
     def crash(self) -> None:
         """Nothing has run."""
+
+
+class Together:
+    """A held operation whose statements all run in one step."""
+
+    statement: str | None = None
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+
+    def step(self, fault: Fault = Fault.NONE) -> Ended | None:
+        """Run every statement that is left."""
+        outcome = self._held.step()
+        while outcome is None:
+            outcome = self._held.step()
+        return outcome
+
+    def crash(self) -> None:
+        """Nothing more is run."""
+        self._held.crash()
 
 
 class Plain(Subject):

@@ -56,7 +56,7 @@ STEPS = {
 def test_is_shown_by_the_shortest_trace(name: str) -> None:
     subject = SqlSubject(operations=BROKEN[name].operations)
     clause = BROKEN[name].clause
-    found = shortest(subject, found_in(name, subject)._replace(clauses=(clause,)))
+    found = shortest(subject, found_in(name, subject), clause)
     assert len(found.actions) == STEPS[name]
     again = follow(subject, found.actions, found.start)
     assert again is not None

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from broken import BROKEN
-
 from startonce.oracle import machine
 from startonce.oracle.check import NOT_REPEATED, QUICK, everything
 from startonce.oracle.ledger import Ledger
 from startonce.oracle.machine import Tally, drive, effective_edges
+from startonce.oracle.mutants import MUTANTS
 from startonce.own import SqlSubject
 
 
@@ -46,7 +45,7 @@ def test_it_goes_beyond_the_walked_scopes() -> None:
 
 
 def test_a_failure_becomes_the_shortest_trace_to_it() -> None:
-    subject = SqlSubject(operations=BROKEN["vanished row believed"].operations)
+    subject = MUTANTS["vanished row believed"].subject()
     report = everything(subject, QUICK)
     (verdict,) = (v for v in report.verdicts if v.clause == "RSV-5")
     assert verdict.divergence is not None

@@ -1,26 +1,22 @@
 """The `startonce` command: parses, calls, prints. Exit codes are in `--help`."""
 
-import contextlib
-import functools
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn, ParamSpec
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from startonce import __version__, exploring, memory
+from startonce import __version__, exploring, memory, mutating
 from startonce.checking import check as run_check
 from startonce.checking import work_of
+from startonce.console import EXITS, STYLES, guarded, out, progress, usage
 from startonce.draw import pictures
 from startonce.impl.statements import ALL
 from startonce.model.clauses import CLAUSES
-from startonce.model.errors import StartOnceError, shown
+from startonce.model.errors import shown
 from startonce.model.interleaving import IllegalAction
 from startonce.oracle import report as reports
 from startonce.oracle import tracefile
@@ -29,11 +25,6 @@ from startonce.oracle.ledger import Divergence, Verdict
 from startonce.oracle.lockstep import follow
 from startonce.own import SqlSubject
 
-EXITS = (
-    "Exit codes: 0 holds · 1 violated or diverged · 2 usage · 3 undetermined: nothing was checked, or "
-    "something required was not · 4 could not run · 130 Ctrl-C."
-)
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -41,34 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Start reservations: starting a run once means once.\n\n" + EXITS,
 )
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-STYLES = {"holds": "green", "violated": "bold red", "not applicable": "dim", "not checked": "yellow"}
-
-
-P = ParamSpec("P")
-
-
-def _guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn every error of ours into one line and the exit code that it has."""
-
-    @functools.wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except tracefile.BadTrace as error:
-            message, code = str(error), 2
-        except (StartOnceError, OSError) as error:
-            message, code = str(error), 4
-        except KeyboardInterrupt:
-            message, code = "interrupted", 130
-        else:
-            return
-        err.print(escape(f"startonce: {message}"))
-        raise typer.Exit(code)
-
-    return guarded
 
 
 def _version(asked: bool) -> None:
@@ -87,7 +50,7 @@ def _main(
 
 
 @app.command(epilog="Example: startonce check --require CLM-4 --json verdicts.json")
-@_guarded
+@guarded
 def check(
     database: Annotated[
         Path | None,
@@ -104,8 +67,8 @@ def check(
     """Hold the SQL implementation against the model and say, clause by clause, what holds."""
     required = _clauses(require or [])
     size = QUICK if quick else FULL
-    with _progress(work_of(size)) as progress:
-        report = run_check(database, quick=quick, seed=seed, progress=progress)
+    with progress(work_of(size)) as done:
+        report = run_check(database, quick=quick, seed=seed, progress=done)
     out.print(escape(f"{report.subject}\n{report.tools} · seed {report.seed}\n"))
     for line in reports.counts(report):
         out.print(escape(line))
@@ -130,7 +93,7 @@ def check(
 
 
 @app.command(epilog="Example: startonce replay CLM-4.trace.json")
-@_guarded
+@guarded
 def replay(
     trace: Annotated[Path, typer.Argument(help="A trace file, as `check` saves them.")],
     database: Annotated[
@@ -157,7 +120,7 @@ def replay(
 
 
 @app.command(epilog="Example: startonce explore --unknowns 1 --flips 2 --callers 3 --without REL-4")
-@_guarded
+@guarded
 def explore(
     callers: Annotated[int, typer.Option(help="Callers, each a process.")] = 2,
     keys: Annotated[int, typer.Option(help="Keys that they start.")] = 1,
@@ -183,7 +146,7 @@ def explore(
 ) -> None:
     """Explore starting runs: every interleaving of a scope, every property, every shortest trace."""
     if lock not in ("transient", "durable", "both"):
-        _usage(f"--lock {shown(lock)}: transient, durable, or both")
+        usage(f"--lock {shown(lock)}: transient, durable, or both")
     if hazards:
         shown_ones = exploring.hazards()
         for found in shown_ones:
@@ -211,7 +174,7 @@ def explore(
             try:
                 scope = exploring.scope_of(callers, keys, attempts, budget, durable, without or [])
             except ValueError as error:
-                _usage(str(error))
+                usage(str(error))
             done.append(exploring.run(scope, most))
             for line in exploring.report(done[-1]):
                 out.print(escape(line))
@@ -223,8 +186,34 @@ def explore(
         raise typer.Exit(3)
 
 
+@app.command(epilog="Example: startonce mutants --json kills.json")
+@guarded
+def mutants(
+    names: Annotated[list[str] | None, typer.Argument(help="Mutants, by name; by default all.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
+) -> None:
+    """Hold every broken implementation against the checks: each must be killed, or the oracle is blind."""
+    for name in names or []:
+        if name not in mutating.NAMES:
+            usage(f"there is no mutant {shown(name)}; `startonce mutants` shows them all")
+    chosen = tuple(names or mutating.NAMES)
+    out.print(mutating.HEAD)
+    kills = []
+    with progress(len(chosen), "killing") as done:
+        for kill in mutating.kills(chosen):
+            kills.append(kill)
+            out.print(escape(mutating.line(kill)), style="bold red" if kill.survived else None)
+            done(1)
+    for text in mutating.summary(kills):
+        out.print(escape(text))
+    if json_file is not None:
+        json_file.write_text(json.dumps(mutating.to_json(kills), indent=1, default=shown) + "\n", "utf-8")
+    if any(kill.survived for kill in kills):
+        raise typer.Exit(1)
+
+
 @app.command()
-@_guarded
+@guarded
 def sql() -> None:
     """Print the schema and every statement, to be copied."""
     for statement in ALL:
@@ -232,7 +221,7 @@ def sql() -> None:
 
 
 @app.command()
-@_guarded
+@guarded
 def clauses() -> None:
     """Print every clause: id, kind, sentence."""
     for clause in CLAUSES.values():
@@ -240,7 +229,7 @@ def clauses() -> None:
 
 
 @app.command(epilog="Example: startonce draw lifecycle --format svg --out pictures")
-@_guarded
+@guarded
 def draw(
     what: Annotated[str | None, typer.Argument(help="A picture; by default all.")] = None,
     format_: Annotated[list[str] | None, typer.Option("--format", help="svg, dot or png.")] = None,
@@ -248,11 +237,11 @@ def draw(
 ) -> None:
     """Draw the pictures from the model."""
     if what is not None and what not in pictures.PICTURES:
-        _usage(f"there is no picture {shown(what)}: {', '.join(pictures.PICTURES)}")
+        usage(f"there is no picture {shown(what)}: {', '.join(pictures.PICTURES)}")
     formats = tuple(format_ or ("svg", "dot"))
     for one in formats:
         if one not in ("svg", "dot", "png"):
-            _usage(f"there is no format {shown(one)}: svg, dot, png")
+            usage(f"there is no format {shown(one)}: svg, dot, png")
     for name in [what] if what else pictures.PICTURES:
         for path in pictures.write(name, folder, formats):
             out.print(escape(str(path)))
@@ -282,23 +271,8 @@ def _clauses(asked: list[str]) -> set[str]:
         return set(CLAUSES)
     for clause in asked:
         if clause not in CLAUSES:
-            _usage(f"there is no clause {shown(clause)}: `startonce clauses` prints them")
+            usage(f"there is no clause {shown(clause)}: `startonce clauses` prints them")
     return set(asked)
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    bar = Progress(
-        TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=err, transient=True, disable=not err.is_terminal,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task("checking", total=total)
-        yield lambda done: bar.advance(task, done)
-
-
-def _usage(message: str) -> NoReturn:
-    raise typer.BadParameter(message)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ is a reply that this file keeps to itself.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from startonce.model.errors import (
 from startonce.model.operations import (
     INVALID,
     NOT_APPLIED,
+    PROGRAMS,
     REFUSED,
     TOO_MANY,
     UNKNOWN,
@@ -52,12 +53,21 @@ from startonce.oracle.subject import (
     STEPPING,
     Held,
     Subject,
+    Together,
 )
 
 PARAMETER_LIMIT = 100
 """Ids that one `for_runs` binds here: as few as on D1."""
 
 Operations = dict[str, Callable[..., Operation[Any]]]
+Schema = Mapping[str, tuple[Statement, ...]]
+"""For each table the statements that create it, in the order in which `put` makes them."""
+
+SCHEMA: Schema = {
+    sql.RESERVATIONS: sql.CREATE_RESERVATIONS[2:],
+    sql.LOCKS: sql.CREATE_RESERVATIONS[:2],
+    sql.FENCE: sql.CREATE_FENCE,
+}
 
 OURS: Operations = {
     "reserve": lambda now, key, run_id, create=False: op.reserve(key, run_id, now, create=create),
@@ -86,6 +96,8 @@ _REPLACE_ROW = f"REPLACE INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)"
 _PUT_ROW = f"INSERT INTO {sql.RESERVATIONS} VALUES (?, ?, ?, ?, ?)"
 _PUT_LOCK = f"INSERT INTO {sql.LOCKS} VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_FENCE = f"INSERT INTO {sql.FENCE} VALUES (1, ?)"
+_COMES_AGAIN = {next(iter(program.statements)) for program in PROGRAMS.values() if program.creates}
+"""Statements that are sent again once their table is created: only then is a lost reply one."""
 _STATES = {state.value: state for state in State}
 
 
@@ -168,11 +180,20 @@ class SqlSubject(Subject):
     capabilities = OPERATIONS | {STEPPING, FAULTS, DENY, PROBES}
 
     def __init__(
-        self, path: str | Path = ":memory:", operations: Operations = OURS, *, timeout: float = 5.0
+        self,
+        path: str | Path = ":memory:",
+        operations: Operations = OURS,
+        *,
+        timeout: float = 5.0,
+        schema: Schema = SCHEMA,
+        stepping: bool = True,
     ) -> None:
         self._path = str(path)
         self._timeout = timeout
         self._operations = operations
+        self._schema = schema
+        if not stepping:  # its statements are not those of the model
+            self.capabilities = self.capabilities - {STEPPING, FAULTS}
         self.in_memory = self._path == ":memory:"
         self.observer = self._connect()
         self._callers: list[SqliteDatabase] = []
@@ -214,19 +235,19 @@ class SqlSubject(Subject):
         raw.execute("BEGIN IMMEDIATE")
         fence = None if db.fence_closed is None else ((db.fence_closed,),)
         tables = (
-            (sql.RESERVATIONS, db.rows, _PUT_ROW, sql.CREATE_RESERVATIONS[2:]),
-            (sql.LOCKS, db.locks, _PUT_LOCK, sql.CREATE_RESERVATIONS[:2]),
-            (sql.FENCE, fence, _PUT_FENCE, sql.CREATE_FENCE),
+            (sql.RESERVATIONS, db.rows, _PUT_ROW),
+            (sql.LOCKS, db.locks, _PUT_LOCK),
+            (sql.FENCE, fence, _PUT_FENCE),
         )
-        wanted = {table for table, rows, _, _ in tables if rows is not None}
+        wanted = {table for table, rows, _ in tables if rows is not None}
         ((version,),) = raw.execute("PRAGMA schema_version")
         as_put = (version, wanted) == self._as_put  # nobody has touched the schema since
-        for table, rows, insert, creates in tables:
+        for table, rows, insert in tables:
             if rows is None:
                 if not as_put:
                     raw.execute(f"DROP TABLE IF EXISTS {table}")
                 continue
-            for create in () if as_put else creates:
+            for create in () if as_put else self._schema[table]:
                 raw.execute(create.sql)
             raw.execute(f"DELETE FROM {table}")
             raw.executemany(insert, rows)
@@ -279,12 +300,13 @@ class SqlSubject(Subject):
         """Show the rows alone, as they are stored, in order of key."""
         return tuple(self.observer.connection.execute(_DUMP_ROWS).fetchall())
 
-    def begin(self, caller: int, call: Call) -> SqlHeld:
+    def begin(self, caller: int, call: Call) -> Held:
         """Begin an operation for a caller."""
         database = self.database(caller)
         more = {} if database.schema_ensured or call.operation != "reserve" else {"create": True}
         operation = self._operations[call.operation](call.now, *call.args, **more)
-        return SqlHeld(self, database, operation)
+        held = SqlHeld(self, database, operation)
+        return held if STEPPING in self.capabilities else Together(held)
 
     def run_under(
         self,
@@ -296,10 +318,14 @@ class SqlSubject(Subject):
         statement = request[0]
         if fault is Fault.STALE:
             assert self._replica is not None
+            if missing := self._replica.missing(*statement.tables):
+                raise TableMissing(missing[0])
             return self._replica.connection.execute(statement.sql, request[1]).fetchall()
         if fault is Fault.NOT_APPLIED:
             if self._denied and statement.writes:
                 return database.run(*request)
+            if database.missing(*statement.tables):  # else it fails before it could be interrupted
+                raise (NotApplied if statement.writes else Unreadable)(statement.name, "interrupted")
             database.connection.set_progress_handler(lambda: 1, 1)
             try:
                 database.run(*request)
@@ -309,7 +335,11 @@ class SqlSubject(Subject):
         if not statement.writes:
             raise Unreadable(statement.name, "the reply was lost")
         if fault is Fault.LOST:
-            database.run(*request)
+            try:
+                database.run(*request)
+            except TableMissing:
+                if statement.name in _COMES_AGAIN:
+                    raise
         raise UnknownOutcome(statement.name, "the reply was lost")
 
     def land(self, held: Held) -> None:
@@ -341,11 +371,13 @@ class SqlSubject(Subject):
     def spoil(self, how: str, key: str) -> None:
         """Spoil the schema around a key, in one of the ways of `oracle/probes.py`."""
         raw = self.observer.connection
-        create = sql.CREATE_RESERVATIONS[2].sql
+        create = self._schema[sql.RESERVATIONS][0].sql
         self.put(EMPTY)
         raw.execute(f"DROP TABLE {sql.RESERVATIONS}")
         if how == "refused":
             raw.execute(create.replace("PRIMARY KEY", f"PRIMARY KEY CHECK (key <> '{key}')", 1))
+        elif how == "wanting":
+            raw.execute(create.replace("updated_at INTEGER", "owner TEXT NOT NULL, updated_at INTEGER", 1))
         elif how == "elsewhere":
             raw.execute(f"CREATE VIEW {sql.RESERVATIONS} AS SELECT * FROM {sql.RESERVATIONS}_archive")
         else:

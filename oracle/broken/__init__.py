@@ -1,0 +1,1 @@
+"""Broken implementations, each breaking one clause in a way that somebody really got wrong."""
