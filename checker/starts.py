@@ -25,7 +25,7 @@ SHOWN_BY: dict[str, str] = {
     "DUT-1": "--purges 1",
     "DUT-2": "--flips 2",
     "DUT-3": "--settles 1",
-    "STA-1": "--lock transient",
+    "STA-1": "--flips 1",
     "STA-3": "--flips 1",
 }
 """For each duty the options of a small scope in which dropping it does harm."""

@@ -379,11 +379,11 @@ Persist(i) ==
   /\ p.at = "persist"
   /\ Write(i, Stmt("persist", NoKey, p.run, Me(i)),
            <<ToSettle(p, p.run, "started"), 0>>,
-           <<Answered(p), 0>>,
+           <<GoOn(p, "read ended"), 0>>,
            {<<GoOn(p, "read ended"), 0>>},
            <<p, 0>>)
 
-\* 11. After a persist whose reply was lost.
+\* 11. After a persist whose reply was lost, or that found the lock ended.
 ReadEnded(i) ==
   LET p == procs[i] IN
   /\ p.at = "read ended"
@@ -455,7 +455,7 @@ Free(i) ==
   \/ /\ p.at = "free: look"
      /\ LET row == rows[p.key]
             fit == /\ row # NoRow
-                   /\ \/ row.state = "started"
+                   /\ \/ row.state = "started" /\ locks[row.run] = Unlocked
                       \/ locks[row.run].holder = ByFree
         IN  Read(i, IF fit THEN [GoOn(p, "free: take") EXCEPT !.run = row.run]
                     ELSE Answered(p),

@@ -165,6 +165,25 @@ def _a_refused_key_can_be_started(w: World, e: Event, v: World) -> Verdict:
     return v.rows[e.key] == Row(e.told, RESERVED) if e.answer == "fenced" else None
 
 
+def _a_reserved_key_is_never_waited_for(w: World, e: Event, v: World) -> Verdict:
+    if e.fault or e.what == "settle" or e.answer not in ("pending", "settled", "replayed"):
+        return None  # whoever settles has read before, and the row may have changed since
+    row = w.rows[e.key]
+    return row is None or row.state is not RESERVED
+
+
+ENDS_STARTED = ("settle", "cancel: settle", "release", "free: delete")
+
+
+def _started_stays_until_it_is_ended(w: World, e: Event, v: World) -> Verdict:
+    if w.rows is v.rows:
+        return None
+    for row, now in zip(w.rows, v.rows, strict=True):
+        if row and row.state is STARTED and now != row:
+            return e.what in ENDS_STARTED
+    return None
+
+
 # --- in quiet worlds ------------------------------------------------------------------------------------
 
 
@@ -226,6 +245,16 @@ ALWAYS: Mapping[str, Property] = {
         "whoever is answered fenced leaves the key reserved for the same run",
         ("STA-5",),
         _a_refused_key_can_be_started,
+    ),
+    "a reserved key is never waited for": Property(
+        "nobody is told to wait for a key that is reserved, or that it is over",
+        ("STA-6",),
+        _a_reserved_key_is_never_waited_for,
+    ),
+    "started stays": Property(
+        "a started row changes only by a settle, a release or a free",
+        ("STA-7",),
+        _started_stays_until_it_is_ended,
     ),
     "no live run is settled": Property(
         "no row is terminal while its run executes", ("DUT-3",), _no_live_run_is_settled

@@ -172,7 +172,7 @@ PROGRAM: dict[str, Statement] = {
     ),
     "persist": Statement(
         persist,
-        then=lambda c, kept: _went(c, "settle", after="started") if kept else Told("not persisted", c.run),
+        then=lambda c, kept: _went(c, "settle", after="started") if kept else _went(c, "read ended"),
         unknown=lambda c: _went(c, "read ended"),
         refused=_stay,
     ),
@@ -264,7 +264,8 @@ def _free(c: Caller, row: Row | None, lock: Lock | None) -> Next:
     if row is None:
         return Told("refused", c.run)
     c = c._replace(run=row.run)
-    if (lock is not None and lock.holder == FREE) or row.state is STARTED:
+    mine = lock is not None and lock.holder == FREE
+    if mine or (lock is None and row.state is STARTED):
         return _went(c, "free: take")
     return Told("refused", c.run)
 

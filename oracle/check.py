@@ -11,6 +11,7 @@ from startonce.model.errors import StartOnceError, shown
 from startonce.model.reservation import EMPTY, NOTHING, Reservation, State
 from startonce.oracle import machine
 from startonce.oracle.edges import Walked, walk, walk_statements
+from startonce.oracle.faulty import walk_faults
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import follow
 from startonce.oracle.probes import probe
@@ -69,6 +70,7 @@ def first_part(subject: Subject, size: Size, seed: int, progress: Progress) -> P
     try_out(subject)
     ledger = Ledger()
     walked = walk(subject, ledger, progress)
+    walked += walk_faults(subject, ledger)
     walked += walk_statements(subject, ledger, STATEMENTS[:1], progress)
     probe(subject, ledger)
     run = None

@@ -21,6 +21,8 @@ class Process(Lines):
     """
 
     def __init__(self, command: Sequence[str]) -> None:
+        if not command:
+            raise CannotStart("an empty command cannot be started: name the program of the adapter")
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -32,8 +34,7 @@ class Process(Lines):
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            name = shown(command[0], 200) if command else "an empty command"
-            raise CannotStart(f"{name} cannot be started: {why}") from error
+            raise CannotStart(f"{shown(command[0], 200)} cannot be started: {why}") from error
         streams = (self._process.stdout, self._process.stdin, self._process.stderr)
         reads, writes, errors = (stream.fileno() for stream in streams if stream is not None)
         super().__init__(reads, writes, errors)

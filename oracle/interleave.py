@@ -23,7 +23,7 @@ from startonce.model.reservation import Database
 from startonce.oracle.history import Answered
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.linear import kept
-from startonce.oracle.stage import ENDLESS, LETTERS, Impossible, Repeated, Stage, repeat
+from startonce.oracle.stage import LETTERS, Impossible, Repeated, Stage, repeat
 from startonce.oracle.subject import FAULTS, Subject
 
 CHECK, RACES = "interleavings", "races"
@@ -174,8 +174,10 @@ class _Tally:
         legal, clauses = self._judged[seen]
         if legal:
             self._legal[seen] += 1
-        elif _size(stage.actions) < self._tried.get((stage.start, clauses), (ENDLESS, 0)):
-            self._tried[stage.start, clauses] = _size(stage.actions)
+            return
+        size, tried = _size(stage.actions), self._tried.get((stage.start, clauses))
+        if tried is None or size < tried:
+            self._tried[stage.start, clauses] = size
             self._note(stage.start, *self._shortest(stage, final))
 
     def _shortest(self, stage: Stage, final: Database) -> tuple[str, tuple[Action, ...], Repeated]:

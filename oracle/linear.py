@@ -187,7 +187,7 @@ def _run(place: _Place, one: _Running) -> Iterator[Move]:
     ways = [(create, Fault.NONE) for create in creates if advance(db, call, create)[0] != db]
     ways += [] if creates else [(name, Fault.NONE)]
     if one.doubt and not one.left and name in PROGRAMS[call.operation].resolved:
-        ways += [(name, Fault.LATE)] if creates else [(name, Fault.LOST), (name, Fault.LATE)]
+        ways.append((name, Fault.LATE))  # a reply that is lost is one whose statement lands at once
     for statement, fault in ways:
         after, then = advance(db, call, statement, fault)
         if isinstance(then, Ended):
@@ -266,7 +266,5 @@ def kept(history: History, order: Order) -> Iterator[str]:
         step, answer = point.step, answers.get(point.began, GOES_ON)
         if answer == UNKNOWN and step.answer != GOES_ON:
             step = step._replace(fault=Fault.LOST, answer=UNKNOWN)
-        elif point.late:
-            continue
         if answer != GOES_ON:
             yield from (clause for clause, verdict in judge(step) if verdict)

@@ -1,8 +1,11 @@
 """The oracle is not blind: every broken implementation, and how each is killed.
 
-A mutant is killed when a check finds that it breaks the very clause that it names. The checks are tried in
-the order in which a user meets them; the first one that sees it is named, and the divergence is then
-searched again for the shortest trace there is. What the machine sees it must see alone, too.
+A mutant of the store is killed when a check finds that it breaks the very clause that it names. The checks
+are tried in the order in which a user meets them; the first one that sees it is named, and the divergence
+is then searched again for the shortest trace there is. What the machine sees it must see alone, too.
+
+A mutant of the callers is killed by exploration: the shortest trace to harm is searched on the model, and
+performed by the broken starts over a real database, where the harm must come about.
 """
 
 import tempfile
@@ -11,38 +14,51 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from startonce import rehearsal
+from startonce.checker.starts import columns
+from startonce.model.properties import properties
 from startonce.oracle import machine
 from startonce.oracle.broken import locks, reads, rows
+from startonce.oracle.broken.callers import CALLERS, Undutiful
 from startonce.oracle.broken.changes import Mutant
+from startonce.oracle.broken.consequences import CONSEQUENCES
 from startonce.oracle.edges import walk, walk_statements
+from startonce.oracle.faulty import walk_faults
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import follow
 from startonce.oracle.probes import probe
+from startonce.oracle.report import interleaving
 from startonce.oracle.scopes import STATEMENTS
 from startonce.oracle.shortest import shortest
 from startonce.oracle.subject import Subject
 
-MUTANTS: Mapping[str, Mutant] = {**rows.MUTANTS, **reads.MUTANTS, **locks.MUTANTS}
+STORES: Mapping[str, Mutant] = {**rows.MUTANTS, **reads.MUTANTS, **locks.MUTANTS}
+STARTS: Mapping[str, Undutiful] = {**CALLERS, **CONSEQUENCES}
+MUTANTS: Mapping[str, Mutant | Undutiful] = {**STORES, **STARTS}
+
+NO_STARTS = "the machine drives operations, not starts"
 
 EXAMPLES = 500
 """Examples of the machine that one mutant is given, of 50 steps each."""
 
 
 class Killed(NamedTuple):
-    """How a mutant ended: by which check, the divergence with the shortest trace, and after how long.
+    """How a mutant ended: by which check, on which clauses, with how many steps, after how many seconds.
 
-    `check` is empty, and `divergence` None, where it survived. `machine` says whether the machine alone
-    saw it, None where it cannot. `seconds` is the time to the divergence that is shown, and
-    `machine_seconds` that of the machine alone.
+    `check` is empty where it survived. `clauses` are all that the last step of the shortest trace breaks,
+    its own one first; `lines` show that trace. `machine` says whether the machine alone saw it, in
+    `machine_seconds`, or is None where it cannot, for the reason `blind`.
     """
 
     name: str
-    clause: str
+    clauses: tuple[str, ...]
     check: str
-    divergence: Divergence | None
+    steps: int
+    lines: tuple[str, ...]
     seconds: float
     machine: bool | None
     machine_seconds: float
+    blind: str
 
     @property
     def survived(self) -> bool:
@@ -77,6 +93,7 @@ def found_by(subject: Subject, clause: str) -> tuple[str, Divergence] | None:
         probe(subject, ledger)
         check = "edges"
         walk(subject, ledger)
+        walk_faults(subject, ledger)
         check = "statements"
         walk_statements(subject, ledger, STATEMENTS[:1])
         check = "machine"
@@ -86,28 +103,47 @@ def found_by(subject: Subject, clause: str) -> tuple[str, Divergence] | None:
     return None
 
 
-def kill(name: str, path: Path | None = None) -> Killed:
-    """Hold a mutant against the checks, in a folder of its own unless a path is given."""
+def kill(name: str, *, machine_too: bool = True) -> Killed:
+    """Hold a mutant against the checks, on a database of its own."""
     mutant = MUTANTS[name]
-    if path is None:
-        with tempfile.TemporaryDirectory(prefix="startonce-") as folder:
-            return kill(name, Path(folder))
-    begun = time.perf_counter()
-    subject = mutant.subject(path / "first.db")
-    found = found_by(subject, mutant.clause)
-    nearest = None if found is None else _shortest(subject, *found, mutant.clause)
-    seconds = time.perf_counter() - begun
-    subject.close()
-    begun = time.perf_counter()
-    seen = None if mutant.blind else _seen_by_the_machine(mutant, path / "second.db")
+    if isinstance(mutant, Undutiful):
+        return _harm(name, mutant)
+    with tempfile.TemporaryDirectory(prefix="startonce-") as folder:
+        begun = time.perf_counter()
+        subject = mutant.subject(Path(folder) / "first.db")
+        found = found_by(subject, mutant.clause)
+        nearest = None if found is None else _shortest(subject, *found, mutant.clause)
+        subject.close()
+        seconds = time.perf_counter() - begun
+        begun = time.perf_counter()
+        seen = None
+        if machine_too and not mutant.blind:
+            seen = _seen_by_the_machine(mutant, Path(folder) / "second.db")
+        alone = time.perf_counter() - begun
+    if found is None or nearest is None:
+        return Killed(name, (mutant.clause,), "", 0, (), seconds, seen, alone, mutant.blind)
+    lines = tuple(line.rstrip() for line in interleaving(nearest))
+    clauses = tuple(dict.fromkeys((mutant.clause, *nearest.clauses)))
+    return Killed(name, clauses, found[0], len(nearest.actions), lines, seconds, seen, alone, mutant.blind)
+
+
+def _harm(name: str, mutant: Undutiful) -> Killed:
+    harm = rehearsal.kill(mutant)
+    broken = properties(mutant.scope)[mutant.breaks].clauses if mutant.breaks else ()
+    clauses = tuple(dict.fromkeys((mutant.clause, *broken)))
+    lines = columns(harm.trace)
+    if not mutant.breaks:
+        lines.append(f"     {harm.rehearsed.parted}")
     return Killed(
         name,
-        mutant.clause,
-        found[0] if found else "",
-        nearest,
-        seconds,
-        seen,
-        time.perf_counter() - begun,
+        clauses,
+        "exploration" if harm.came_about else "",
+        len(harm.trace),
+        tuple(line.rstrip() for line in lines),
+        harm.seconds,
+        None,
+        0.0,
+        NO_STARTS,
     )
 
 

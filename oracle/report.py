@@ -201,7 +201,7 @@ def _keys(divergence: Divergence) -> list[str]:
     for action in divergence.actions:
         if action.operation in ("reserve", "claim", "release", "read", "take_lock") and action.args:
             keys.add(action.args[0] if isinstance(action.args[0], str) else shown(action.args[0]))
-    return sorted(keys)[:4] or ["k1"]
+    return sorted(keys, key=str)[:4] or ["k1"]
 
 
 def _rows_text(db: Database, keys: list[str]) -> str:

@@ -14,8 +14,8 @@ from startonce.oracle.misbehaviour import plain
 
 LONGEST = 16 * 1024 * 1024
 """Bytes that one line may have."""
-CHUNK = 1024 * 1024
-"""Bytes that are read at once."""
+CHUNK = 65536
+"""Bytes that are read at once: as many as a pipe holds."""
 TAIL = 8192
 """Bytes that are kept of the end of the standard error."""
 GRACE = 2.0
@@ -85,7 +85,7 @@ class Lines:
         """Wait for the other side to end; give the lines that it still said, or the first."""
         until = time.monotonic() + seconds
         while not self._ended and (left := until - time.monotonic()) > 0:
-            if len(self._partial) + sum(map(len, self._lines)) > CHUNK:
+            if len(self._partial) + sum(map(len, self._lines)) > 16 * CHUNK:
                 break
             self._turn(left)
         if self._partial:

@@ -232,6 +232,10 @@ ILLEGAL: dict[str, Illegal] = {
     ),
     "the fence is closed for nobody": (one(A, call("fence"), True), EMPTY, None, 1, "RD-2"),
     "a lock is there that nobody took": (one(A, call("lock_of", "r1"), lock("h1")), EMPTY, None, 1, "RD-3"),
+    "a cancel whose insert lands late settles nothing": (
+        (Began(A, CANCEL), Doubted(A), Answered(A, Stopped(False, "nobody holds its lock"))),
+        table(row()), table(row(state=T, changed=5), locks=(lock("cancel", None),)), 3, "DUT-3",
+    ),
     "a table that nobody made": ((), EMPTY, table(row()), 0, "RD-1"),
 }  # fmt: skip
 

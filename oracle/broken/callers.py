@@ -12,7 +12,7 @@ from startonce.impl import operations as op
 from startonce.impl import statements as sql
 from startonce.impl.execution import Execute, Failed
 from startonce.impl.operations import Operation, Request
-from startonce.impl.start import Answer, Fenced, Retry, Start, start
+from startonce.impl.start import Answer, Fenced, Pending, Retry, Start, start
 from startonce.model.errors import UnknownOutcome
 from startonce.model.world import Budget, Scope
 
@@ -43,9 +43,11 @@ DUTIFUL = Starts()
 
 
 class Undutiful(NamedTuple):
-    """Starts that break a duty: its clause, what somebody did, and where the model shows the harm.
+    """Starts that break a clause: which, what somebody did, and where the model shows the harm.
 
-    `scope` is a small scope that drops the duty, `breaks` the property that falls in it.
+    `scope` is a small scope that drops the duty, `breaks` the property that falls in it. Where the scope
+    drops none, the start is led along every trace of it, the shortest first, until the property falls or,
+    with no property named, until it does what the model does not. `seen` names public reports.
     """
 
     clause: str
@@ -53,6 +55,7 @@ class Undutiful(NamedTuple):
     scope: Scope
     breaks: str
     starts: Starts
+    seen: tuple[str, ...] = ()
 
 
 # --- a start with a statement done in another way ---------------------------------------------------------
@@ -78,7 +81,7 @@ def replacing(begun: Start, names: Collection[str], instead: Instead, clock: Clo
             except Exception as error:
                 request = begun.throw(error)
             else:
-                if isinstance(reply, Retry | Fenced):
+                if isinstance(reply, Retry | Fenced | Pending):
                     begun.close()
                     break
                 request = begun.send(reply)
@@ -92,11 +95,12 @@ def _as_it_is(request: Any) -> Generator[Any, Any, Any]:
     return (yield request)
 
 
-def _with(name: str, instead: Instead) -> Starts:
+def with_(name: str, instead: Instead) -> Starts:
+    """Our own starts with one statement done in another way."""
     return Starts(lambda key, mint, clock: replacing(start(key, mint, clock), (name,), instead, clock))
 
 
-def _unsent(reply: Callable[[Any], Any]) -> Instead:
+def unsent(reply: Callable[[Any], Any]) -> Instead:
     """Do not send a statement at all, and go on as if this were its reply."""
 
     def instead(request: Any, clock: Clock) -> Generator[Any, Any, Any]:
@@ -126,7 +130,8 @@ def _releases_on_any_failure(request: Execute, clock: Clock) -> Generator[Any, A
     return done
 
 
-def _sends_it_again(request: Request, clock: Clock) -> Generator[Any, Any, Any]:
+def sends_it_again(request: Request, clock: Clock) -> Generator[Any, Any, Any]:
+    """Send a statement again whose reply was lost."""
     try:
         return (yield request)
     except UnknownOutcome:
@@ -178,10 +183,11 @@ def _does_not_look_whose_it_is(key: str, mint: Mint, clock: Clock) -> Start:
 def _reads_the_fence_first(key: str, mint: Mint, clock: Clock) -> Start:
     seen = yield sql.READ_FENCE, ()
     begun = start(key, mint, clock)
-    return (yield from replacing(begun, ("read fence",), _unsent(lambda request: seen), clock))
+    return (yield from replacing(begun, ("read fence",), unsent(lambda request: seen), clock))
 
 
-def _delivered_again(key: str, run_id: str, mint: Mint, clock: Clock) -> Start:
+def delivered_again(key: str, run_id: str, mint: Mint, clock: Clock) -> Start:
+    """Go on with a claim that somebody won, from the fence on."""
     message = {
         "read both": [(key, run_id, "reserved", clock(), clock(), None, None, None, None)],
         "claim": [(run_id,)],
@@ -210,21 +216,24 @@ CALLERS: dict[str, Undutiful] = {
         "a caller whose claim lost its reply goes on as its winner",
         _scope("CLM-6", 2, unknowns=1, flips=1),
         _BACK,
-        _with("claim", _takes_it_for_won),
+        with_("claim", _takes_it_for_won),
+        ("B36", "B55"),
     ),
     "release on any failure": Undutiful(
         "REL-3",
         "the way out of the fence serves for work that raised, too",
         _scope("REL-3", 1),
         _BACK,
-        _with("execute", _releases_on_any_failure),
+        with_("execute", _releases_on_any_failure),
+        ("B39",),
     ),
     "release repeated after a lost reply": Undutiful(
         "REL-4",
         "a release is taken for idempotent, and sent again by a retry of the driver's",
         _scope("REL-4", 2, unknowns=1, flips=2),
         _BACK,
-        _with("release", _sends_it_again),
+        with_("release", sends_it_again),
+        ("B32", "X01"),
     ),
     "a lock sent is a lock held": Undutiful(
         "LCK-4",
@@ -232,27 +241,30 @@ CALLERS: dict[str, Undutiful] = {
         _scope("LCK-4", 1, frees=1),
         "freed never executes",
         Starts(_does_not_look_whose_it_is),
+        ("B16",),
     ),
     "gives up after an unknown lock": Undutiful(
         "LCK-5",
         "a lost reply to the lock is answered with: come again",
         _scope("LCK-5", 1, unknowns=1),
         "a lock is executed under",
-        _with("insert lock", _gives_up),
+        with_("insert lock", _gives_up),
     ),
     "run id derived from the key": Undutiful(
         "DUT-1",
         "the run id is a function of the key, and comes back after a purge",
         _scope("DUT-1", 2, purges=1),
         _BACK,
-        _with("insert", _derives_the_run_id),
+        with_("insert", _derives_the_run_id),
+        ("B17", "X04"),
     ),
     "a transport that delivers twice": Undutiful(
         "DUT-2",
         "a queue with at-least-once delivery stands between the claim and the fence",
         _scope("DUT-2", 2, flips=1),
         _BACK,
-        DUTIFUL._replace(dispatch=_delivered_again),
+        DUTIFUL._replace(dispatch=delivered_again),
+        ("B01", "X13"),
     ),
     "a timeout that settles": Undutiful(
         "DUT-3",
@@ -260,6 +272,7 @@ CALLERS: dict[str, Undutiful] = {
         _scope("DUT-3", 1, settles=1),
         "no live run is settled",
         DUTIFUL._replace(settle=_settles_on_a_timeout),
+        ("B34", "X06"),
     ),
     "created means mine to start": Undutiful(
         "STA-1",
@@ -267,13 +280,14 @@ CALLERS: dict[str, Undutiful] = {
         _scope("STA-1", 2, flips=1),
         _BACK,
         Starts(_does_not_claim_its_own),
+        ("B16", "X07"),
     ),
     "the fence is not read": Undutiful(
         "STA-3",
         "the drain is left to whoever deploys",
         _scope("STA-3", 1, flips=1),
         "drained stays idle",
-        _with("read fence", _unsent(lambda request: [])),
+        with_("read fence", unsent(lambda request: [])),
     ),
     "the fence read before the claim": Undutiful(
         "STA-3",

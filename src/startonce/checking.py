@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from startonce.checker.starts import explored, pairs, singles
+from startonce.checker.starts import HAZARDS, explored, pairs, singles
 from startonce.impl.databases.sqlite import TABLES, connect
 from startonce.model.clauses import CLAUSES
 from startonce.model.errors import DatabaseUnusable, StartOnceError
@@ -91,6 +91,14 @@ def starts(quick: bool) -> Part:
                 if found.evaluated:
                     judged = [c for c in properties(scope)[name].clauses if CLAUSES[c].kind != "store"]
                     ledger.count(judged, "starts", found.evaluated)
+    for hazard in HAZARDS:
+        if hazard.durable == "one holder":  # REL-4 and DUT-2 dropped: two holders, and no second execution
+            result = explored(hazard.scope)
+            states += result.states
+            transitions += result.transitions
+            if result.findings["one holder"].trace is None or result.findings["executes once"].trace:
+                raise ModelBroken(f"STA-10 is broken in {hazard.scope}: see `startonce explore`")
+            ledger.count(["STA-10"], "starts", result.findings["executes once"].evaluated)
     what = "every single fault" if quick else "every pair of faults"
     walked = Walked("starts", what, states, transitions, transitions, transitions, "explored")
     return Part((walked,), None, ledger)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from startonce import __version__, exploring, memory, mutating
+from startonce import __version__, exploring, memory, mutating, traceability
 from startonce.checking import check as run_check
 from startonce.checking import work_of
 from startonce.console import EXITS, STYLES, guarded, out, progress, usage
@@ -222,10 +222,18 @@ def sql() -> None:
 
 @app.command()
 @guarded
-def clauses() -> None:
+def clauses(
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", help="Write where each is said, held, broken and seen, as JSON."),
+    ] = None,
+) -> None:
     """Print every clause: id, kind, sentence."""
     for clause in CLAUSES.values():
         out.print(escape(f"{clause.id:<7} {clause.kind:<12} {clause.sentence}"))
+    if json_file is not None:
+        text = json.dumps(traceability.to_json(traceability.table()), indent=1) + "\n"
+        json_file.write_text(text, "utf-8")
 
 
 @app.command(epilog="Example: startonce draw lifecycle --format svg --out pictures")

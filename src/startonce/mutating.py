@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from startonce.oracle.mutants import MUTANTS, Killed, kill
-from startonce.oracle.report import divergence_to_json
 
 NAMES = tuple(MUTANTS)
 
@@ -23,10 +22,9 @@ def kills(names: Sequence[str]) -> Iterator[Killed]:
 
 def line(found: Killed) -> str:
     """Return the row of one mutant."""
-    steps = str(len(found.divergence.actions)) if found.divergence else "-"
     alone = {True: f"{found.machine_seconds:5.2f} s", False: "SURVIVED", None: "cannot see it"}
     return (
-        f"{found.name:<38} {found.clause:<6} {found.check or 'SURVIVED':<11} {steps:>5} "
+        f"{found.name:<38} {found.clauses[0]:<6} {found.check or 'SURVIVED':<11} {found.steps:>5} "
         f"{found.seconds:5.2f}  {alone[found.machine]}"
     )
 
@@ -45,7 +43,7 @@ def summary(found: Sequence[Killed]) -> list[str]:
     ]
     reasons: dict[str, list[str]] = {}
     for one in blind:
-        reasons.setdefault(MUTANTS[one.name].blind, []).append(one.name)
+        reasons.setdefault(one.blind, []).append(one.name)
     return lines + [f"  {reason}: {', '.join(names)}" for reason, names in reasons.items()]
 
 
@@ -57,15 +55,16 @@ def to_json(found: Sequence[Killed]) -> dict[str, Any]:
         "mutants": [
             {
                 "name": one.name,
-                "clause": one.clause,
+                "clauses": list(one.clauses),
                 "mistake": MUTANTS[one.name].mistake,
                 "seen": list(MUTANTS[one.name].seen),
                 "killed_by": one.check or None,
-                "divergence": one.divergence and divergence_to_json(one.divergence),
+                "steps": one.steps,
+                "trace": list(one.lines),
                 "seconds": round(one.seconds, 2),
                 "machine_alone": one.machine,
                 "machine_seconds": round(one.machine_seconds, 2),
-                "blind": MUTANTS[one.name].blind or None,
+                "blind": one.blind or None,
             }
             for one in found
         ],

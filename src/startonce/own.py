@@ -192,8 +192,6 @@ class SqlSubject(Subject):
         self._timeout = timeout
         self._operations = operations
         self._schema = schema
-        if not stepping:  # its statements are not those of the model
-            self.capabilities = self.capabilities - {STEPPING, FAULTS}
         self.in_memory = self._path == ":memory:"
         self.observer = self._connect()
         self._callers: list[SqliteDatabase] = []
@@ -205,6 +203,8 @@ class SqlSubject(Subject):
         (mode,) = self._raw("PRAGMA journal_mode").fetchone()
         if mode == "wal":  # elsewhere an open read transaction keeps every writer out
             self.capabilities = self.capabilities | {REPLICA}
+        if not stepping:  # its statements are not those of the model: no fault can befall one of them
+            self.capabilities = self.capabilities - {STEPPING, FAULTS, REPLICA}
         where = "in memory" if self.in_memory else f"{mode.upper()} file"
         self.name = f"SQLite {sqlite3.sqlite_version}, {where} · sqlite-utils {version('sqlite-utils')}"
 

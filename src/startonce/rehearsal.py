@@ -7,7 +7,7 @@ properties of the model judge the real run.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,12 +69,35 @@ class Harm(NamedTuple):
 
 
 def kill(one: Undutiful) -> Harm:
-    """Search the shortest trace to the harm that a broken duty does, and perform it."""
+    """Search the shortest trace to the harm that broken starts do, and perform it."""
     begun = time.perf_counter()
-    trace = explored(one.scope, stop_at=[one.breaks]).findings[one.breaks].trace or ()
-    done = rehearse(one.starts, trace, one.scope)
-    came_about = not done.parted and done.judged(one.scope)[one.breaks].broken_at == len(trace)
-    return Harm(trace, done, came_about, time.perf_counter() - begun)
+    if one.scope.without:
+        trace = explored(one.scope, stop_at=[one.breaks]).findings[one.breaks].trace or ()
+        done = rehearse(one.starts, trace, one.scope)
+        came_about = not done.parted and done.judged(one.scope)[one.breaks].broken_at == len(trace)
+        return Harm(trace, done, came_about, time.perf_counter() - begun)
+    for trace in shortest_first(one.scope):
+        done = rehearse(one.starts, trace, one.scope)
+        broken_at = done.judged(one.scope)[one.breaks].broken_at if one.breaks else done.agreed + 1
+        if done.parted and broken_at is not None:
+            return Harm(done.events[:broken_at], done, True, time.perf_counter() - begun)
+    return Harm((), done, False, time.perf_counter() - begun)
+
+
+def shortest_first(scope: Scope) -> Iterator[tuple[Event, ...]]:
+    """Give a shortest trace to every step out of every reachable world of a scope, in order of length."""
+    out_of, start = steps(scope), first(scope)
+    frontier: list[tuple[World, tuple[Event, ...]]] = [(start, ())]
+    seen = {start}
+    while frontier:
+        reached = []
+        for world, path in frontier:
+            for event, after in out_of(world):
+                yield (*path, event)
+                if after not in seen:
+                    seen.add(after)
+                    reached.append((after, (*path, event)))
+        frontier = reached
 
 
 def along(scope: Scope, trace: Sequence[Event]) -> tuple[World, ...]:
