@@ -14,7 +14,7 @@ from startonce.model.reservation import State
 FONT = "Helvetica"  # the engine knows its widths; with a list of fonts it would guess them
 INK, RED, PALE = "black", "#a00000", "#707070"
 WHITE, YELLOW, BLUE, GREY, ORANGE = "white", "#fff3c4", "#dcebff", "#e4e4e4", "#ffe8d6"
-WIDEST = 864
+WIDEST = 860
 """Points that a picture may be wide inside its margin: 1200 pixels with it."""
 
 ABSENT = "absent"
@@ -62,11 +62,11 @@ FAULTY: Look = {"style": "filled,dashed", "fillcolor": ORANGE, "color": RED}
 WORK: Look = {"shape": "box", "style": "filled", "fillcolor": INK, "fontcolor": WHITE}
 """The execution, in which the effect happens."""
 
-ANSWER: Look = {"shape": "ellipse", "style": "filled", "fillcolor": WHITE, "penwidth": "1.5"}
-"""What a caller is answered in the end."""
-
 HARM: Look = {"shape": "octagon", "peripheries": "2", "color": RED, "penwidth": "2.5"}
 """Where harm has come about, over the look of what it befalls: the shape of a stop sign, framed twice."""
+
+PERSON: Look = {"shape": "box", "style": "filled", "peripheries": "2", "penwidth": "2"}
+"""What a person has to end: sharp corners, framed twice."""
 
 CALLER: Look = {"shape": "tab", "style": "filled", "fillcolor": GREY, "penwidth": "1.5"}
 HOST: Look = {"shape": "component", "style": "filled", "fillcolor": WHITE, "penwidth": "1.5"}

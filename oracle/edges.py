@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from startonce.model.interleaving import Action
 from startonce.model.operations import Call, Fault
 from startonce.model.predicates import GOES_ON, judge
-from startonce.model.reservation import EMPTY, Database, Reservation, State
+from startonce.model.reservation import EMPTY, Database
 from startonce.oracle import scopes
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.scopes import EDGES, STATEMENTS, Edge, Graph, Scope
@@ -180,7 +180,7 @@ class _Walker:
         return Walked("locks", "1 key, 2 runs, 2 holders", *_counts(count, self.executed - executed))
 
     def held_locks(self) -> Walked:
-        """Walk every statement of a caller held inside taking a lock, a cancel or a free, from every table."""
+        """Walk every statement of a caller held inside a take, a cancel or a free, from every table."""
         count, executed = Counter[str](), self.executed
         for table in scopes.lock_tables():
             edges = [
@@ -198,6 +198,8 @@ class _Walker:
         edges = self._able(list(scopes.bare_edges()))
         if not self.subject.capabilities >= LOCKS:  # it knows no half of a schema
             edges = [e for e in edges if (e.before.rows is None) == (e.before.locks is None)]
+        if not self.subject.absent:
+            edges = [e for e in edges if None not in (e.before.rows, e.before.locks)]
         if "fence" not in self.subject.capabilities:
             edges = [e for e in edges if e.before.fence_closed is None]
         count, executed = Counter[str](), self.executed

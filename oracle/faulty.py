@@ -95,6 +95,8 @@ def walk_faults(subject: Subject, ledger: Ledger) -> list[Walked]:
         return []
     states = edges = effective = executed = 0
     for start in databases():
+        if start == NOTHING and not subject.absent:
+            continue
         states += 1
         for operation, args in OPERATIONS:
             if operation not in subject.capabilities or _creates(start, operation):

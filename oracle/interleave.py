@@ -20,7 +20,7 @@ from startonce.model.interleaving import Action, Do
 from startonce.model.operations import Call, Ended, Fault
 from startonce.model.predicates import GOES_ON
 from startonce.model.reservation import Database
-from startonce.oracle.history import Answered
+from startonce.oracle.history import Answered, Began
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.linear import kept
 from startonce.oracle.stage import LETTERS, Impossible, Repeated, Stage, repeat
@@ -159,7 +159,7 @@ class _Tally:
         self.found: dict[tuple[str, ...], tuple[Divergence, Repeated]] = {}
         self._judged: dict[tuple[Any, ...], tuple[bool, tuple[str, ...]]] = {}
         self._legal: Counter[tuple[Any, ...]] = Counter()
-        self._tried: dict[tuple[Database, tuple[str, ...]], tuple[int, int]] = {}
+        self._tried: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def judge(self, stage: Stage) -> None:
         """Ask of what happened on a stage whether it is legal."""
@@ -175,9 +175,10 @@ class _Tally:
         if legal:
             self._legal[seen] += 1
             return
-        size, tried = _size(stage.actions), self._tried.get((stage.start, clauses))
+        calls = tuple(event.call for event in history if isinstance(event, Began))
+        size, tried = _size(stage.actions), self._tried.get((stage.start, calls, clauses))
         if tried is None or size < tried:
-            self._tried[stage.start, clauses] = size
+            self._tried[stage.start, calls, clauses] = size
             self._note(stage.start, *self._shortest(stage, final))
 
     def _shortest(self, stage: Stage, final: Database) -> tuple[str, tuple[Action, ...], Repeated]:

@@ -23,7 +23,7 @@ from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle import scopes
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import Diverged, Lockstep
-from startonce.oracle.subject import DENY, FAULTS, REPLICA, STEPPING, Subject
+from startonce.oracle.subject import DENY, FAULTS, OPERATIONS, REPLICA, Subject
 
 CALLERS = ("A", "B", "C", "D")
 KEYS = ("k1", "k2", "k3")
@@ -62,7 +62,8 @@ class Machine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         """Most examples begin on an empty table, some on a database in which no key was ever used."""
         unused = 1 if self.steering is WIDE else 4
-        self.lockstep = Lockstep(self.subject, NOTHING if number < unused else EMPTY)
+        nothing = number < unused and self.subject.absent
+        self.lockstep = Lockstep(self.subject, NOTHING if nothing else EMPTY)
 
     def _do(self, action: Action) -> None:
         self.now += 1
@@ -92,9 +93,10 @@ class Machine(RuleBasedStateMachine):
             self._advance(caller)
         elif what == "near":
             choices = near(self._world().db) if number % 3 else every_operation(self.now)
-            self._begin(caller, choices[number // 3 % len(choices)])
+            self._begin(caller, self._pick(choices, number // 3) or self._any(number))
         elif what == "locks":
-            self._begin(caller, _pick(tuple(changing_locks(self._world().db)), number) or self._any(number))
+            choices = tuple(changing_locks(self._world().db))
+            self._begin(caller, self._pick(choices, number) or self._any(number))
         else:
             self._moves(caller, number, core=what == "core")
 
@@ -102,7 +104,7 @@ class Machine(RuleBasedStateMachine):
         """An idle caller begins an operation that changes the table."""
         if self._world().denied:
             self._do(Action("allow"))
-        self._begin(caller, _pick(changing(self._world().db, core), number) or self._any(number))
+        self._begin(caller, self._pick(changing(self._world().db, core), number) or self._any(number))
 
     def _fault(self, caller: str, kind: int, number: int) -> None:
         """Something befalls a caller, the replica, or the permission to write."""
@@ -130,7 +132,7 @@ class Machine(RuleBasedStateMachine):
         if call is None:
             db = self._world().db
             choices = near(db) if number % 3 == 0 else changing(db, True)
-            choice = _pick(choices, number // 3) or self._any(number)
+            choice = self._pick(choices, number // 3) or self._any(number)
             call = Call(*choice, 0)
         if fault is Fault.LATE and upcoming(call) in READS:
             fault = Fault.LOST
@@ -147,14 +149,21 @@ class Machine(RuleBasedStateMachine):
         elif call is not None and upcoming(call) in READS:
             self._advance(caller, Fault.STALE)
         elif call is None and number % 4:
-            reads: list[Choice] = [("read", (KEYS[number % 3],)), ("for_runs", RUNS[: number % 5])]
-            self._begin(caller, reads[number % 2], Fault.STALE)
+            reads: tuple[Choice, ...] = (("read", (KEYS[number % 3],)), ("for_runs", RUNS[: number % 5]))
+            self._begin(caller, self._pick(reads, number) or reads[0], Fault.STALE)
         else:
             self._do(Action("unpin"))
 
     def _any(self, number: int) -> Choice:
-        choices = every_operation(self.now)
-        return choices[number % len(choices)]
+        choice = self._pick(every_operation(self.now), number)
+        assert choice is not None
+        return choice
+
+    def _pick(self, choices: tuple[Choice, ...], number: int) -> Choice | None:
+        able = self.subject.capabilities
+        if not able >= OPERATIONS:
+            choices = tuple(choice for choice in choices if choice[0] in able)
+        return choices[number % len(choices)] if choices else None
 
     def teardown(self) -> None:
         """Judge the whole example and let go of everything."""
@@ -165,10 +174,6 @@ class Machine(RuleBasedStateMachine):
         finally:
             self.lockstep.close()
             self.tally.example(self.lockstep)
-
-
-def _pick(choices: tuple[Choice, ...], number: int) -> Choice | None:
-    return choices[number % len(choices)] if choices else None
 
 
 def every_operation(now: int) -> tuple[Choice, ...]:
@@ -327,8 +332,8 @@ def drive(
 ) -> tuple[Tally, Divergence | None]:
     """Run the machine on a subject; give what it did, and the shrunk divergence if there is one.
 
-    The same seed takes the same steps; without `shrink` the divergence is as it was met. A failure that does not repeat is reported with the clause
-    that the first failure broke.
+    The same seed takes the same steps. Without `shrink` the divergence is as it was met. A failure that
+    does not repeat is reported with the clause that the first failure broke.
     """
     tally = Tally(progress=progress)
     bound = type("Bound", (Machine,), {"subject": subject, "tally": tally, "steering": steering})

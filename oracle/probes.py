@@ -161,7 +161,7 @@ def _one_handle(subject: Subject) -> Iterator[Verdict]:
     """What one caller writes through every operation must be in the one database that is shown."""
     if not {"take_lock", "close_fence"} <= subject.capabilities:
         return
-    subject.put(NOTHING)
+    subject.put(NOTHING if subject.absent else EMPTY)
     ask(subject, "reserve", "k1", "r1")
     ask(subject, "claim", "k1", "r1")
     ask(subject, "take_lock", "k1", "r1", "h1")

@@ -55,6 +55,8 @@ class Subject(ABC):
     capabilities: frozenset[str] = OPERATIONS
     not_applicable: Mapping[str, str] = MappingProxyType({})
     """Clauses that say nothing about this implementation, and why."""
+    absent: bool = True
+    """Whether `put` can leave a database without tables."""
     parameter_limit: int | None = None
     """How many run ids `for_runs` binds in one statement, where there is such a limit."""
 

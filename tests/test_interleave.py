@@ -27,11 +27,12 @@ from startonce.model.operations import (
     Stopped,
 )
 from startonce.model.reservation import EMPTY, NOTHING, Database, Reservation, State
+from startonce.oracle.history import Began
 from startonce.oracle.interleave import CHECK, RACE, RACES, Explored, Scenario, explore, race
 from startonce.oracle.ledger import Ledger
 from startonce.oracle.report import interleaving
-from startonce.oracle.scenarios import scenarios
-from startonce.oracle.stage import ENDLESS, Impossible, repeat
+from startonce.oracle.scenarios import TABLES, scenarios
+from startonce.oracle.stage import AGAIN, ENDLESS, Impossible, Stage, repeat
 from startonce.oracle.subject import FAULTS, Held, Subject
 from startonce.oracle.tracefile import load, to_text
 from startonce.own import OURS, Operations, SqlHeld, SqlSubject
@@ -447,6 +448,73 @@ def test_a_transaction_that_is_not_ended_shows_afterwards(tmp_path: Path) -> Non
     assert seen.databases == (divergence.start,) * 5
 
 
+def alone(start: str, operation: str, *args: Any) -> Scenario:
+    return Scenario(TABLES[start], ((Call(operation, args, 5),),))
+
+
+def test_a_lock_that_nobody_meets_meanwhile_shows_when_another_caller_writes(tmp_path: Path) -> None:
+    subject = Transacting({"reserve": reserve_forgets_to_commit}, tmp_path / "a.db")
+    ((divergence, seen), *_) = explored(subject, [alone("reserved", "reserve", "k1", "r2")])[0].found
+    assert words(divergence.actions)[-1] == "B begin immediate"
+    assert divergence.actions[-1].args == AGAIN
+    assert not seen.finding.legal
+
+
+def test_an_old_snapshot_that_is_left_open_shows_when_its_caller_reads_again(tmp_path: Path) -> None:
+    def claim(now: int, key: str, run_id: str) -> Operation[bool]:
+        yield BEGIN._replace(name="begin", sql="BEGIN", writes=False), ()
+        yield LOOK, (key,)
+        return False
+
+    subject = Transacting({"claim": claim}, tmp_path / "a.db")
+    ((divergence, _), *_) = explored(subject, [alone("terminal", "claim", "k1", "r1")])[0].found
+    assert words(divergence.actions)[-1] == "A read"
+    assert divergence.observed[0] is None
+
+
+def test_who_has_crashed_does_not_work_again() -> None:
+    stage = Stage(SqlSubject(), EMPTY)
+    stage.run(0, Call("reserve", ("k1", "r1"), 5))
+    stage.crash(0)
+    assert stage.main == 0
+    stage.again(2)
+    assert stage.main == len(stage.history) - 4
+    later = [event for event in stage.history[stage.main :] if isinstance(event, Began)]
+    assert [(event.caller, event.call.operation) for event in later] == [(2, "reserve"), (1, "read")]
+
+
+class Lingering(Own):
+    """What a caller had not yet sent when it crashed is sent all the same, before the operation after next."""
+
+    left: list[SqlHeld | None] = []  # noqa: RUF012 (it is replaced, never changed)
+
+    def put(self, db: Database) -> None:
+        self.left = []
+        super().put(db)
+
+    def begin(self, caller: int, call: Call) -> SqlHeld:
+        held, self.left = (self.left or [None])[0], self.left[1:]
+        while held is not None and held.step() is None:
+            pass
+        return LingeringHeld(
+            self, self.database(caller), self._operations[call.operation](call.now, *call.args)
+        )
+
+
+class LingeringHeld(OwnHeld):
+    def crash(self) -> None:
+        assert isinstance(self._subject, Lingering)
+        self._subject.left = [None, self]
+
+
+def test_nothing_of_a_caller_lands_after_its_crash() -> None:
+    cancel, read = Call("cancel", ("r1",), 5), Call("read", ("k1",), 6)
+    scenario = Scenario(TABLES["reserved"], ((cancel,), (read, read._replace(now=7))), disturbed=True)
+    assert explored(Own({}), [scenario])[0].found == ()
+    ((divergence, _), *_) = explored(Lingering({}), [scenario])[0].found
+    assert "A crash" in words(divergence.actions)
+
+
 def test_a_transaction_that_a_crash_leaves_open_shows_afterwards(tmp_path: Path) -> None:
     subject = Careless({"reserve": reserve_in_a_transaction}, tmp_path / "a.db")
     ((divergence, _), *_) = explored(subject, TRANSACTION, limit=40)[0].found
@@ -481,7 +549,7 @@ class Scripted:
         if fault is not Fault.NONE:
             return Ended(UNKNOWN if fault is Fault.LATE else UNREADABLE)
         self.left -= 1
-        return None if self.left > 0 or self.script.waits(self.name) else Ended(self.script.answer)
+        return None if self.left > 0 or self.script.waits(self.name) else Ended(self.script.says(self.name))
 
     def crash(self) -> None:
         self.script.logs[-1].append("x")
@@ -506,6 +574,9 @@ class Script(Subject):
 
     def waits(self, name: str) -> bool:
         return False
+
+    def says(self, name: str) -> Any:
+        return self.answer
 
     def begin(self, caller: int, call: Call) -> Scripted:
         return Scripted(self, caller)
@@ -549,6 +620,31 @@ def test_a_limit_cuts_the_schedules_with_most_preemptions_and_says_so() -> None:
 def test_there_is_one_crash_at_each_point() -> None:
     found = schedules(Script(2, 1), disturbed=True)
     assert sorted(found) == sorted(["AAB", "ABA", "BAA", "AxB", "ABx", "BAx"])
+
+
+def test_a_crashed_caller_begins_nothing_more() -> None:
+    twice = BOTH_READ.calls[0] * 2
+    script = Script(2, 1)
+    explored(script, [Scenario(EMPTY, (twice, BOTH_READ.calls[1]), disturbed=True)])
+    crashed = ["".join(log) for log in script.logs if "x" in log]
+    assert {log.count("A") for log in crashed} == {1, 3}
+    assert len(crashed) == len(set(crashed)) == 3 + 5
+
+
+class Sooner(Script):
+    """A is wrong, and sooner if B has been there."""
+
+    def waits(self, name: str) -> bool:
+        log = self.logs[-1]
+        return name == "A" and log.count("A") < (1 if "B" in log else 4)
+
+    def says(self, name: str) -> Any:
+        return True if name == "A" else None
+
+
+def test_of_several_divergences_the_shortest_is_kept() -> None:
+    ((divergence, _),) = explored(Sooner(1, 1), [BOTH_READ])[0].found
+    assert words(divergence.actions) == ("B step", "A step")
 
 
 def test_there_is_one_fault_at_each_statement_and_what_a_subject_does_not_take_is_counted() -> None:
@@ -639,7 +735,10 @@ def test_times_of_its_own_are_not_compared_where_that_is_asked() -> None:
 
     some = scenarios(frozenset({"claim", "read"}), bare=False)
     assert explored(Own({"claim": late}), some)[0].found != ()
-    assert explored(Own({"claim": late}), some, timeless=True)[0].found == ()
+    found, ledger = explored(Own({"claim": late}), some, timeless=True)
+    assert found.found == ()
+    assert ledger.evaluated["CLM-2"] > 0
+    assert ledger.evaluated["RSV-1"] == 0, "what callers do again in the end is not counted"
 
 
 # --- the scope, and races -------------------------------------------------------------------------------

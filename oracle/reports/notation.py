@@ -3,16 +3,16 @@
     A reserve k1 r1 -> r1 reserved, created      a whole operation of caller A, and its answer
     B reserve k1 r2 | insert                     B is held behind its insert
     B claim k1 r1 | before it writes             B has read what it reads first, and is held there
-    B | read back -> r1 reserved, not created    B goes on to its end
+    B | read back -> r1 reserved, not created    B goes on, here to its end; also `B goes on -> ...`
     A claim k1 r1 (reply lost) -> raised unknown outcome
     A claim k1 r1 @900 -> False                  at this reading of the clock, else 1, 2, 3 and so on
     A crashes, A lands                           its late statement is applied now
-    - writes are refused                         and what else befalls everybody: see `AROUND`
+    - writes are refused                         and what else befalls everybody: `AROUND`, `SPOILED`
     = k1 r1 started 1 900                        all there is, with or without the times of the rows
 
-Answers are in the words of `oracle/tracefile.py`. A value that is no plain word is a JSON text; `x*201` is a
-letter so many times. A trace begins without tables, or with empty ones where its first line says so. Of
-whole starts a line is a statement and its run, `A read back r1`; what an answer names stands behind it.
+Answers are in the words of `oracle/tracefile.py`. A value that is no plain word is a JSON text; `x*201` is
+a letter so many times. A trace begins without tables, or with empty ones where its first line says so. Of
+whole starts a line is a statement and its run, `A read back r1`; the run that an answer names follows it.
 """
 
 import json
@@ -40,6 +40,13 @@ AROUND: Mapping[str, str] = {
 }
 """What befalls everybody, as an action of `model/interleaving.py`."""
 
+SPOILED: Mapping[str, tuple[str, str]] = {
+    "the schema refuses k9": ("refused", "k9"),
+    "the schema wants a value that no insert gives": ("wanting", "k9"),
+    "our table is a view of one that is missing": ("elsewhere", "k9"),
+}
+"""What is wrong with the schema, as `Subject.spoil` takes it."""
+
 
 class Line(NamedTuple):
     """One line of a trace. `do` is an action, or `table` or `spoil`.
@@ -59,8 +66,8 @@ class Line(NamedTuple):
 
 
 _STEP = re.compile(
-    r"(?P<caller>[A-H]) (?P<call>[^|(@>]*?)(?:\| (?P<statement>[a-z ]+?) *)?(?:\((?P<fault>[a-z ]+)\) *)?"
-    r"(?:@(?P<now>-?\d+) *)?(?:-> (?P<expected>.+))?"
+    r"(?P<caller>[A-H]) (?P<call>[^|(@>]*?)(?:@(?P<now>-?\d+) *)?(?:\| (?P<statement>[a-z ]+?) *)?"
+    r"(?:\((?P<fault>[a-z ]+)\) *)?(?:-> (?P<expected>.+))?"
 )
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 
@@ -81,16 +88,16 @@ def parsed(text: str) -> list[Line]:
 def _line(text: str, now: int) -> Line:
     if text.startswith("= "):
         return Line(text, "table", expected=text[2:])
-    if text.startswith("- spoil "):
-        return Line(text, "spoil", args=tuple(text.split()[2:]))
     if text.startswith("- "):
-        return Line(text, AROUND[text[2:]])
+        spoiled = SPOILED.get(text[2:], ())
+        return Line(text, "spoil" if spoiled else AROUND[text[2:]], args=spoiled)
     if text[1:] in (" crashes", " lands"):
         return Line(text, text[2:].removesuffix("es").removesuffix("s"), text[0])
     step = _STEP.fullmatch(text)
     if step is None:
         raise ValueError(f"not a line of a trace: {text}")
-    operation, *words = [word.group() for word in _WORD.finditer(step["call"])] or [""]
+    words = [word.group() for word in _WORD.finditer(step["call"])]
+    operation = "" if words in ([], ["goes", "on"]) else words.pop(0)
     call = None
     statement = step["statement"] or ""
     fault = Fault(step["fault"]) if step["fault"] else Fault.NONE

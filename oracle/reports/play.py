@@ -155,16 +155,15 @@ class OnSubject:
 
 
 class Played(NamedTuple):
-    """A line that was played: what was observed, which is what it says or it differs, and what is there."""
+    """A line that was played, and what was observed."""
 
     line: Line
     observed: str
-    db: Database
 
     @property
     def differs(self) -> str:
         """Say in what the line differs from what was observed; nothing where it does not."""
-        if self.observed == (self.line.expected or ""):
+        if self.observed == self.line.expected:
             return ""
         return f"{self.line.text}: observed {self.observed}"
 
@@ -183,7 +182,7 @@ def play(text: str, hand: Hand) -> Iterator[Played]:
         else:
             hand.around(line)
             observed = ""
-        yield Played(line, observed, hand.dump())
+        yield Played(line, observed)
 
 
 def difference(text: str, hand: Hand) -> str:
