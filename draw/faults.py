@@ -23,6 +23,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """The columns, each with the faults of the model that it shows."""
 
+NONE, OVER = "no row", "over"
+"""What is left that the inventory does not list."""
 UNTOUCHED = "cannot strike"
 MANY = 4
 """Outcomes of a crash that are listed; where there are more, the caller had done nothing yet."""
@@ -58,12 +60,12 @@ def left_behind(w: World, key: int) -> str:
     """Say what the row of a key means, as the model's inventory says it."""
     row = w.rows[key]
     if row is None:
-        return "no row"
+        return NONE
     lock = w.locks[row.run]
     held = () if lock is None else (r.Lock("r", "k", _holder(lock.holder), lock.ended, None, 0),)
     db = r.Database((r.Reservation("k", "r", row.state, 0, 0),), held)
     _, entries = r.inventory(db, None, 1)
-    return entries[0].kind if entries else "nothing: it is over"
+    return entries[0].kind if entries else OVER
 
 
 def _holder(number: int) -> str:

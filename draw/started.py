@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from startonce.draw import look
-from startonce.draw.faults import PEOPLE, Steps, left_behind
+from startonce.draw.faults import NONE, OVER, PEOPLE, Steps, left_behind
+from startonce.draw.grid import Arrow, Cell, Grid, column_limits, grid_source, heading
 from startonce.draw.look import ABSENT
-from startonce.draw.text import plain
+from startonce.draw.text import Line
+from startonce.model import operations
+from startonce.model import reservation as r
 from startonce.model.reservation import State
 from startonce.model.world import HOST, STARTED, Event, World
 
@@ -18,7 +21,6 @@ MEANINGS: Mapping[str, str] = {
     "held by a free": "it never executes",
 }
 """What each kind of entry in the inventory says (INV-2)."""
-OVER, NONE = "nothing: it is over", "no row"
 
 
 class End(NamedTuple):
@@ -52,6 +54,7 @@ def meanings(callers: int, walks: Iterable[Steps]) -> Meanings:
                     started[meaning] = None
             if before != after:
                 ends[End(before, _who(callers, w, e), e.what, after)] = None
+    ends[_by_a_person()] = None
     order = list(MEANINGS)
     return Meanings(tuple(sorted(started, key=order.index)), tuple(sorted(ends)))
 
@@ -66,39 +69,75 @@ def _who(callers: int, w: World, e: Event) -> str:
     return "next caller" if w.callers[e.who].after in ("replayed", "settled") else "its caller"
 
 
+def _by_a_person() -> End:
+    """Let a person end an execution that crashed: persist, under the holder that the lock names (INV-2)."""
+    row, lock = r.Reservation("k", "r", State.STARTED, 0, 0), r.Lock("r", "k", "h", False, None, 0)
+    before = r.Database((row,), (lock,))
+    _, found = operations.run(before, "lock_of", "r")
+    after, kept = operations.run(before, "persist", "r", found.holder, "{}")
+    assert kept
+    kinds = [r.inventory(db, None, 1)[1][0].kind for db in (before, after)]
+    return End(kinds[0], "a person", "persist", kinds[1])
+
+
 def started_source(found: Meanings) -> str:
     """Return the DOT source of what a started row can mean and who may end it."""
-    dot = look.digraph(
+    rows: list[tuple[Cell | None, ...]] = [
+        tuple(map(heading, ("a started row means", "who may do what", "and what it is then")))
+    ]
+    arrows = []
+    for name in found.started:
+        first = len(rows)
+        for end in (end for end in found.ends if end.before == name):
+            arrows += [
+                Arrow((first, 0), (len(rows), 1), {"dir": "none", "penwidth": "1.5", **SIDES}),
+                Arrow((len(rows), 1), (len(rows), 2), {**_look(end), **SIDES}),
+            ]
+            kind = _state(name, MEANINGS[name]) if len(rows) == first else None
+            does = Cell((Line(f"{end.who}: {_short(end.statement)}", 14),), WHO[end.who])
+            rows.append((kind, does, _state(end.after)))
+    grid = Grid(
         "started",
         "What a started row can mean, and who may end it",
-        "Thick frame: the row says started. Framed twice inside it: only a person can end it.",
-        "Beside an arrow: who may do it, and by which statement. No timer does anything.",
-        rankdir="TB",
-        nodesep="0.3",
-        ranksep="0.5",
+        (
+            "The inventory says which it is. Tab: a caller of start. Component: a person, or the host.",
+            "No timer does anything. Red, dashed: back to reserved. Dotted: the row is deleted.",
+        ),
+        tuple(rows),
+        column_limits(250, 190, 210),
+        tuple(arrows),
+        across=64,
+        down=15,
     )
-    others = {State.RESERVED.value: (State.RESERVED, "any caller may claim it"), NONE: (ABSENT, ""), OVER: (State.TERMINAL, "")}
-    for name, (as_state, note) in others.items():
-        dot.node(name, look.named(name, *([note] if note else [])), **look.state(as_state))
-    with dot.subgraph(name="cluster started") as group:
-        group.attr(label=plain("the row says started"), margin="14")
-        for name in found.started:
-            its = look.state(State.STARTED)
-            if name in PEOPLE:
-                its = {**its, "peripheries": "2"}
-            group.node(name, look.named(name, MEANINGS[name]), **its)
-    labels: dict[tuple[str, str], list[str]] = {}
-    for end in found.ends:
-        labels.setdefault((end.before, end.after), []).append(f"{end.who}: {end.statement}")
-    for (before, after), words in labels.items():
-        label = "\\l".join(plain(f" {word} ") for word in words)
-        dot.edge(before, after, label + "\\l", fontsize="13", **_look(before, after))
-    return str(dot.source)
+    return grid_source(grid)
 
 
-def _look(before: str, after: str) -> look.Look:
-    if after == State.RESERVED.value and before in MEANINGS:
+SIDES = {"tailport": "e", "headport": "w"}
+
+WHO: Mapping[str, look.Look] = {
+    "its caller": look.CALLER,
+    "next caller": look.CALLER,
+    "host": look.HOST,
+    "operator": look.HOST,
+    "a person": look.HOST,
+}
+"""The look of whoever may do something."""
+
+
+def _short(statement: str) -> str:
+    """Name a statement of an operator with its operation."""
+    return statement.replace(": ", ", ")
+
+
+def _state(name: str, note: str = "") -> Cell:
+    as_state = {NONE: ABSENT, OVER: State.TERMINAL}.get(name, name)
+    if as_state not in look.FILLS:
+        as_state = State.STARTED
+    text = [Line(name, 15, True), *(Line(line, 13) for line in note.split("\n") if line)]
+    return Cell(tuple(text), look.state(as_state), fills=False)
+
+
+def _look(end: End) -> look.Look:
+    if end.after == State.RESERVED.value:
         return look.BACKWARDS
-    if after == NONE:
-        return look.DELETED
-    return {}
+    return look.DELETED if end.after == NONE else {"penwidth": "2"}

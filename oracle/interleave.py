@@ -50,9 +50,9 @@ class Explored(NamedTuple):
     """What was executed and found.
 
     `preempted` schedules held a caller while another one ran. `silent` answers said nothing (not applied,
-    unknown, unreadable) though no fault befell them. `untaken` faults the subject did not accept. `cut`
-    scenarios have more schedules than the limit. `found` has one divergence for each set of clauses, those
-    with the fewest actions first.
+    unknown, unreadable) though no fault befell them. `untaken` schedules ended at a fault that the subject
+    did not accept, or did not repeat. `cut` scenarios have more schedules than the limit. `found` has one
+    divergence for each set of clauses, those with the fewest actions first.
     """
 
     scenarios: int

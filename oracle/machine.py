@@ -231,6 +231,7 @@ def changing(db: Database, core: bool) -> tuple[Choice, ...]:
 def near(db: Database) -> tuple[Choice, ...]:
     """Return the operations on the rows and locks that are there, whatever comes of them."""
     found: list[Choice] = [("inventory", (None, 10)), ("fence", ())]
+    found += [("read", ("k1",)), ("claim", ("k1", "r1"))] * 4 if db.rows is None else []
     pairs = [("k1", "r1")] if db.rows is None else [(row.key, row.run_id) for row in db.rows]
     for pair in pairs:
         found += [("claim", pair), ("release", pair), ("settle", pair[1:]), ("cancel", pair[1:])]

@@ -24,10 +24,12 @@ from startonce.oracle.broken.changes import Mutant
 from startonce.oracle.broken.consequences import CONSEQUENCES
 from startonce.oracle.edges import walk, walk_statements
 from startonce.oracle.faulty import walk_faults
+from startonce.oracle.interleave import explore
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import follow
 from startonce.oracle.probes import probe
 from startonce.oracle.report import interleaving
+from startonce.oracle.scenarios import scenarios
 from startonce.oracle.scopes import STATEMENTS
 from startonce.oracle.shortest import shortest
 from startonce.oracle.subject import Subject
@@ -37,6 +39,9 @@ STARTS: Mapping[str, Undutiful] = {**CALLERS, **CONSEQUENCES}
 MUTANTS: Mapping[str, Mutant | Undutiful] = {**STORES, **STARTS}
 
 NO_STARTS = "the machine drives operations, not starts"
+
+SCHEDULES = 50
+"""Schedules of each scenario that are tried on a mutant whose statements are its own."""
 
 EXAMPLES = 500
 """Examples of the machine that one mutant is given, of 50 steps each."""
@@ -84,10 +89,13 @@ class _Wanted(Ledger):
             raise _Found(divergence)
 
 
-def found_by(subject: Subject, clause: str) -> tuple[str, Divergence] | None:
-    """Return the first check that finds a clause broken, with what it found."""
+def found_by(mutant: Mutant, subject: Subject, held: Subject) -> tuple[str, Divergence] | None:
+    """Return the first check that finds a mutant's clause broken, with what it found.
+
+    `held` is the same mutant, with callers that can be held between statements of its own.
+    """
     ledger = _Wanted()
-    ledger.clause = clause
+    ledger.clause = mutant.clause
     try:
         check = "probes"
         probe(subject, ledger)
@@ -96,6 +104,9 @@ def found_by(subject: Subject, clause: str) -> tuple[str, Divergence] | None:
         walk_faults(subject, ledger)
         check = "statements"
         walk_statements(subject, ledger, STATEMENTS[:1])
+        check = "interleavings"
+        for scenario in scenarios(held.capabilities) if mutant.own else ():
+            explore(held, ledger, [scenario], limit=SCHEDULES)
         check = "machine"
         machine.drive(subject, ledger, examples=EXAMPLES, steering=machine.DEEP)
     except _Found as found:
@@ -111,9 +122,11 @@ def kill(name: str, *, machine_too: bool = True) -> Killed:
     with tempfile.TemporaryDirectory(prefix="startonce-") as folder:
         begun = time.perf_counter()
         subject = mutant.subject(Path(folder) / "first.db")
-        found = found_by(subject, mutant.clause)
+        held = mutant.subject(Path(folder) / "held.db", held=True)
+        found = found_by(mutant, subject, held)
         nearest = None if found is None else _shortest(subject, *found, mutant.clause)
         subject.close()
+        held.close()
         seconds = time.perf_counter() - begun
         begun = time.perf_counter()
         seen = None
@@ -148,6 +161,8 @@ def _harm(name: str, mutant: Undutiful) -> Killed:
 
 
 def _shortest(subject: Subject, check: str, found: Divergence, clause: str) -> Divergence:
+    if check == "interleavings":
+        return found  # the shortest beginning that repeats, of the schedule with the fewest preemptions
     if check == "probes":
         subject.unspoil()
         again = follow(subject, found.actions, found.start)

@@ -99,6 +99,8 @@ def _bad_input(subject: Subject) -> Iterator[Verdict]:
             if operation not in subject.capabilities:
                 continue
             call = Call(operation, args, NOW)
+            if not subject.carries(call):
+                continue
             held = subject.begin(0, call)
             before_sql = held.statement is None
             outcome = held.step()

@@ -85,6 +85,10 @@ class Subject(ABC):
     def begin(self, caller: int, call: Call) -> Held:
         """Begin an operation for a caller, counted from 0, without running anything of it."""
 
+    def carries(self, call: Call) -> bool:
+        """Say whether the arguments of a call can be told to this implementation at all."""
+        return True
+
     def land(self, held: Held) -> None:
         """Apply the statement of a caller that went on without its reply."""
         raise NotImplementedError

@@ -58,6 +58,7 @@ class WireSubject(Subject):
         self.name = " · ".join(wrong.plain(word, 80) for word in words)
         steps = [STEPPING if "statements" in able else OWN_STEPS] if "stepping" in able else []
         self.capabilities = CORE | (able - {"stepping"}) | frozenset(steps)
+        self.absent = "absent" in able
         self.parameter_limit = about.parameter_limit
         reasons = {clause: wrong.plain(why, 200) for clause, why in about.not_applicable.items()}
         self.not_applicable = MappingProxyType(reasons)

@@ -1,7 +1,6 @@
 """An adapter over the wire is held to the model as a subject of this process is."""
 
 import os
-import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,23 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broken import BROKEN
 from test_edges import HELD, WHOLE
-from wire import OURS, command, example, looped
+from wire import OURS, command, looped
 
 from startonce.model.operations import INVALID, UNKNOWN, Call, Ended, Fault, Reserved
-from startonce.model.reservation import EMPTY, NOTHING, Database, Lock, Reservation, State
+from startonce.model.reservation import EMPTY, NOTHING, Database, Reservation, State
 from startonce.oracle import machine, scopes
 from startonce.oracle.check import try_out
 from startonce.oracle.edges import walk, walk_statements
 from startonce.oracle.ledger import Ledger
-from startonce.oracle.misbehaviour import BadResponse, NotAskable
+from startonce.oracle.misbehaviour import NotAskable
+from startonce.oracle.mutants import STORES
 from startonce.oracle.probes import probe
-from startonce.oracle.responses import Told
 from startonce.oracle.scopes import EDGES, STATEMENTS
 from startonce.oracle.serve import Server
-from startonce.oracle.subject import STEPPING
-from startonce.oracle.wire import OWN_STEPS, WireSubject
+from startonce.oracle.wire import WireSubject
 from startonce.own import SqlSubject
 
 ROW = Reservation("k1", "r1", State.RESERVED, 5, 5)
@@ -44,6 +41,7 @@ def ours() -> Iterator[WireSubject]:
 def test_an_adapter_has_the_capabilities_of_the_subject_it_serves(ours: WireSubject) -> None:
     assert ours.capabilities >= SqlSubject.capabilities
     assert ours.parameter_limit == 100
+    assert ours.absent
     assert ours.name.startswith("startonce 0.1.0 · Python · SQLite ")
 
 
@@ -72,9 +70,15 @@ def test_many_edges_travel_in_one_message(ours: WireSubject) -> None:
     assert ours.sent - before == -(-len(edges) // 64)
 
 
+def test_what_was_shown_before_many_edges_is_not_shown_again_after_them(ours: WireSubject) -> None:
+    ours.put(NOTHING)
+    assert ours.dump() == NOTHING
+    ((_, after),) = ours.perform([(EMPTY, Call("reserve", ("k1", "r1"), 5))])
+    assert ours.dump() == after == Database((ROW,), ())
+
+
 def test_a_broken_store_diverges_through_the_wire_too() -> None:
-    broken = SqlSubject(operations=BROKEN["claim without the run id"].operations)
-    subject, _ = looped(Server(broken), held=False)
+    subject, _ = looped(Server(STORES["claim without the run id"].subject()), held=False)
     edges = edges_of_the_default_scope()
     found = subject.perform([(edge.before, edge.call) for edge in edges])
     wrong = [
@@ -169,6 +173,11 @@ def test_late_statements_land_in_their_order_and_never_after_a_put(ours: WireSub
     ours.put(EMPTY)
     with pytest.raises(KeyError):
         ours.land(late)
+    ours.put(Database((ROW,), ()))
+    later = ours.begin(0, Call("settle", ("r1",), 9))
+    later.step(Fault.LATE)
+    ours.land(later)
+    assert ours.dump().rows == (ROW._replace(state=State.TERMINAL, updated_at=9),)
 
 
 def test_a_crash_travels_with_what_is_asked_next(ours: WireSubject) -> None:
@@ -268,234 +277,3 @@ def test_an_adapter_that_will_not_end_is_killed_with_all_that_it_started() -> No
     subject.close()
     assert gone(pid)
     assert gone(child)
-
-
-# --- the adapter in the page -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def simple() -> Iterator[WireSubject]:
-    with closing(WireSubject.start(command(example()))) as subject:
-        yield subject
-
-
-def test_the_example_in_the_page_holds_as_it_stands(simple: WireSubject) -> None:
-    ledger = Ledger()
-    try_out(simple)
-    walked = walk(simple, ledger)
-    probe(simple, ledger)
-    assert ledger.divergences == {}
-    assert sum(one.executed for one in walked) == sum(one.edges for one in walked) > 8_000
-    assert ledger.evaluated["IN-1"] > 100
-    assert ledger.evaluated["CLM-4"] > 100
-
-
-def test_the_example_in_the_page_is_short() -> None:
-    lines = example().split("# --- its adapter")[1].splitlines()
-    assert len([line for line in lines if line.strip()]) <= 60
-
-
-def test_a_mistake_in_the_example_is_found() -> None:
-    broken = example().replace("AND run = ? AND state", "AND run IS NOT ? AND state")
-    assert broken != example()
-    with closing(WireSubject.start(command(broken))) as subject:
-        ledger = Ledger()
-        walk(subject, ledger)
-        assert "CLM-4" in ledger.divergences
-
-
-def test_what_an_adapter_cannot_do_is_not_asked_of_it(simple: WireSubject) -> None:
-    with pytest.raises(NotAskable, match="a run lock needs the capability take_lock"):
-        simple.put(Database((), (Lock("r1", "k1", "h1", False, None, 0),)))
-    with pytest.raises(NotAskable, match="fence"):
-        simple.put(EMPTY._replace(fence_closed=True))
-    for refused in (
-        lambda: simple.hold(0, Call("claim", ("k1", "r1"), 5)),
-        lambda: simple.race([(0, Call("claim", ("k1", "r1"), 5))]),
-        simple.pin,
-        lambda: simple.deny(True),
-        lambda: simple.spoil("state", "k1"),
-    ):
-        with pytest.raises(NotAskable):
-            refused()
-    simple.put(EMPTY)
-    assert simple.dump() == EMPTY
-
-
-def without(*capabilities: str) -> str:
-    script = example()
-    for name in capabilities:
-        assert f'"{name}"' in script
-        script = re.sub(rf'"{name}"(, )?', "", script)
-    return script
-
-
-def test_without_absent_there_is_always_a_table() -> None:
-    with closing(WireSubject.start(command(without("absent")))) as subject:
-        with pytest.raises(NotAskable, match="absent"):
-            subject.put(NOTHING)
-        subject.reset()
-        subject.put(EMPTY)
-        assert subject.dump() == EMPTY
-
-
-def test_without_surrogates_none_is_sent() -> None:
-    with closing(WireSubject.start(command(without("surrogates")))) as subject:
-        assert not subject.carries(Call("read", ("\ud800",), 5))
-        assert subject.carries(Call("read", ("é",), 5))
-        with pytest.raises(NotAskable, match="surrogates"):
-            subject.begin(0, Call("read", ("a\udfffb",), 5))
-
-
-# --- an adapter whose clock is its own --------------------------------------------------------------------------
-
-
-def with_own_clock(script: str) -> str:
-    """A store that asks the clock itself, and an adapter that does not pass it on."""
-    assert 'request["now"]' in script
-    return script.replace('request["now"]', "time.time_ns()").replace(
-        "import json", "import json\nimport time"
-    )
-
-
-def test_without_a_clock_the_times_that_operations_wrote_are_not_compared() -> None:
-    with closing(WireSubject.start(command(with_own_clock(without("clock"))))) as subject:
-        ledger = Ledger()
-        walked = walk(subject, ledger)
-        assert ledger.divergences == {}
-        assert sum(one.executed for one in walked) > 8_000
-        edges = [e for e in edges_of_the_default_scope() if e.call.operation in subject.capabilities]
-        found = subject.perform([(edge.before, edge.call) for edge in edges])
-        assert found == [(edge.answer, edge.after) for edge in edges]
-
-
-def test_with_a_clock_they_are() -> None:
-    with closing(WireSubject.start(command(with_own_clock(example())))) as subject:
-        ledger = Ledger()
-        walk(subject, ledger)
-        assert {"RSV-1", "CLM-1"} <= set(ledger.divergences)
-
-
-def test_without_a_clock_a_row_that_is_touched_without_need_is_still_seen() -> None:
-    script = with_own_clock(without("clock"))
-    touching = script.replace(
-        '    return db.execute(MOVE, ("started"',
-        "    db.execute('UPDATE r SET moved = moved + 1 WHERE key = ?', (key,))\n"
-        '    return db.execute(MOVE, ("started"',
-    )
-    assert touching != script
-    with closing(WireSubject.start(command(touching))) as subject:
-        ledger = Ledger()
-        walk(subject, ledger)
-        assert "CLM-3" in ledger.divergences
-        assert "CLM-1" not in ledger.divergences
-
-
-# --- statements of its own, races, whole starts -------------------------------------------------------------------
-
-STEPS = """
-import json, sys
-rows, held = [], {}
-def claim(args):  # not one statement: it reads, then writes
-    yield {"at": "look, then leap", "writes": False}
-    mine = [row for row in rows if row[:3] == [args[0], args[1], "reserved"]]
-    yield {"at": "leap", "writes": True}
-    for row in mine:
-        row[2] = "started"
-    return bool(mine)
-def start(args):
-    yield {"at": "work", "writes": True, "run": "r1"}
-    return {"kind": "started", "run": "r1"}
-def move(caller):
-    try:
-        return next(held[caller])
-    except StopIteration as stop:
-        del held[caller]
-        return {"answer": stop.value}
-def respond(q):
-    do = q["do"]
-    if do == "hello":
-        return {"protocol": 1, "implementation": "steps", "language": "Python", "version": "1", "homepage": "",
-                "database": "a list", "capabilities": ["callers", "clock", "stepping", "race", "starts"]}
-    if do == "many":
-        return {"of": [respond(one) for one in q["of"]]}
-    if do == "put":
-        rows[:] = q["rows"]
-        return {"done": True}
-    if do == "dump":
-        return {"rows": rows}
-    if do == "begin":
-        held[q["caller"]] = globals()[q["operation"]](q["args"])
-        return move(q["caller"])
-    if do == "step":
-        return move(q["caller"]) if q["caller"] in held else {"at": None}
-    if do == "crash":
-        held.pop(q["caller"], None)
-        return {"done": True}
-    if do == "race":
-        return {"of": [{"answer": True}, {"error": "unknown outcome"}][: len(q["calls"])]}
-    if do == "call":
-        *_, last = list(globals()[q["operation"]](q["args"]))
-        return {"answer": bool(rows)}
-for line in sys.stdin:
-    q = json.loads(line)
-    print(json.dumps({"id": q["id"], **respond(q)}), flush=True)
-"""
-
-
-@pytest.fixture
-def stepping() -> Iterator[WireSubject]:
-    with closing(WireSubject.start(command(STEPS))) as subject:
-        yield subject
-
-
-def test_statements_of_its_own_are_held_before_and_seen_to_race(stepping: WireSubject) -> None:
-    assert OWN_STEPS in stepping.capabilities
-    assert STEPPING not in stepping.capabilities
-    call = Call("claim", ("k1", "r1"), 5)
-    stepping.put(Database((ROW,), ()))
-    one, other = stepping.hold(0, call), stepping.hold(1, call)
-    assert (one.statement, one.writes) == ("look, then leap", False)
-    assert one.step() is None
-    assert other.step() is None
-    assert (one.statement, one.writes) == ("leap", True)
-    assert [one.step(), other.step()] == [Ended(True), Ended(True)], "two winners: CLM-2"
-
-
-def test_an_operation_by_own_steps_begins_whole_unless_they_are_wanted(stepping: WireSubject) -> None:
-    call = Call("claim", ("k1", "r1"), 5)
-    stepping.put(Database((ROW,), ()))
-    assert stepping.begin(0, call).step() == Ended(True)
-    stepping.own_steps = True
-    stepping.put(Database((ROW,), ()))
-    held = stepping.begin(0, call)
-    assert held.step() is None
-    assert held.statement == "leap"
-
-
-def test_the_work_of_a_start_shows_its_run(stepping: WireSubject) -> None:
-    held = stepping.hold(0, Call("start", ("k1",), 5))
-    found = held.at()
-    assert found == ("work", True, "r1")
-    assert held.step() == Ended(Told("started", "r1"))
-
-
-def test_a_race_gives_the_answer_of_each_caller(stepping: WireSubject) -> None:
-    call = Call("claim", ("k1", "r1"), 5)
-    assert stepping.race([(0, call), (1, call)]) == [True, UNKNOWN]
-    with pytest.raises(BadResponse, match=r"3 calls in it"):
-        stepping.race([(0, call), (1, call), (2, call)])
-
-
-def test_a_statement_that_the_model_does_not_have_is_refused_of_one_that_says_statements() -> None:
-    script = STEPS.replace('"stepping", ', '"stepping", "statements", ')
-    with closing(WireSubject.start(command(script))) as subject:
-        subject.put(Database((ROW,), ()))
-        held = subject.hold(0, Call("claim", ("k1", "r1"), 5))
-        with pytest.raises(BadResponse, match="look, then leap is no statement of the model"):
-            _ = held.statement
-    script = script.replace('"at": "look, then leap", "writes": False', '"at": "claim", "writes": False')
-    with closing(WireSubject.start(command(script))) as subject:
-        subject.put(Database((ROW,), ()))
-        with pytest.raises(BadResponse, match="in the model claim writes"):
-            subject.hold(0, Call("claim", ("k1", "r1"), 5)).step()

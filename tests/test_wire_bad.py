@@ -4,7 +4,6 @@ import os
 import re
 import socket
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -569,12 +568,10 @@ import subprocess
 child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"])
 HELLO["database"] = str(child.pid)
 """)
-    begun = time.monotonic()
     subject = WireSubject.start(command(text))
     child = int(subject.about.database)
     subject.close()
     assert gone(child)
-    assert time.monotonic() - begun < 20
 
 
 def test_done_is_what_answers_nothing() -> None:

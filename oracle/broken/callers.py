@@ -264,7 +264,7 @@ CALLERS: dict[str, Undutiful] = {
         _scope("DUT-2", 2, flips=1),
         _BACK,
         DUTIFUL._replace(dispatch=delivered_again),
-        ("B01", "X13"),
+        ("X13",),
     ),
     "a timeout that settles": Undutiful(
         "DUT-3",

@@ -33,9 +33,13 @@ class Mutant(NamedTuple):
     own: bool = False
     kind: type[SqlSubject] = SqlSubject
 
-    def subject(self, path: str | Path = ":memory:") -> SqlSubject:
-        """Return it as a subject, with a database in memory or in a file."""
-        return self.kind(path, self.operations, timeout=TIMEOUT, schema=self.schema, stepping=not self.own)
+    def subject(self, path: str | Path = ":memory:", *, held: bool = False) -> SqlSubject:
+        """Return it as a subject, with a database in memory or in a file.
+
+        `held`: its callers can be held between its statements, whatever those are.
+        """
+        stepping = held or not self.own
+        return self.kind(path, self.operations, timeout=TIMEOUT, schema=self.schema, stepping=stepping)
 
 
 def rewriting(operation: Operation[Any], change: Change) -> Operation[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 from startonce.impl import statements as sql
-from startonce.impl.start import Pending, Settled, Start, start
+from startonce.impl.start import Pending, Retry, Settled, Start, start
 from startonce.model.errors import Unreadable
 from startonce.model.world import Budget, Scope
 from startonce.oracle.broken.callers import (
@@ -33,6 +33,10 @@ def _tells_its_own_run(key: str, mint: Mint, clock: Clock) -> Start:
 
     answer = yield from start(key, minting, clock)
     return answer._replace(run_id=minted[0]) if minted and isinstance(answer, Pending | Settled) else answer
+
+
+def _loses_and_asks_no_more(request: Any, clock: Clock) -> Generator[Any, Any, Any]:
+    return (yield request) or Retry(None)
 
 
 def _takes_silence_for_closed(request: Any, clock: Clock) -> Generator[Any, Any, Any]:
@@ -103,6 +107,14 @@ CONSEQUENCES: dict[str, Undutiful] = {
         Starts(_tells_its_own_run),
         ("B19",),
     ),
+    "the loser asks no more": Undutiful(
+        "STA-2",
+        "who loses the claim is told to come again, although the winner is known",
+        _scope(),
+        "",
+        with_("claim", _loses_and_asks_no_more),
+        ("B04",),
+    ),
     "an unreadable fence is closed": Undutiful(
         "STA-4",
         "a fence that cannot be read gives the claim back, to be on the safe side",
@@ -141,7 +153,7 @@ CONSEQUENCES: dict[str, Undutiful] = {
         _scope("DUT-2", "LCK-4"),
         "executes once",
         Starts(_begins, _is_delivered_again),
-        ("B01", "B07"),
+        ("X13",),
     ),
     "releases twice, and looks at no lock": Undutiful(
         "STA-10",

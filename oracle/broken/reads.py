@@ -195,7 +195,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "RD-3", "an error of a read is taken for no row", instead(read=_unreadable_is_absent), seen=("B21",)
     ),
     "read locks the row": Mutant(
-        "RD-3", "a select for update", instead(read=_read_locks), seen=("B58",), own=True
+        "RD-3", "a select for update", instead(read=_read_locks), seen=("B75",), own=True
     ),
     "one row of each run": Mutant(
         "RUN-1",

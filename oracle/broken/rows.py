@@ -20,6 +20,13 @@ def _answers_the_proposal(now: int, key: str, run_id: str, create: bool = False)
     return Reserved(answer.row._replace(run_id=run_id), answer.created)
 
 
+def _spent_is_not_said(now: int, key: str, run_id: str, create: bool = False) -> Operation[Reserved]:
+    answer = yield from op.reserve(key, run_id, now, create=create)
+    if answer.row.state is not State.TERMINAL:
+        return answer
+    return answer._replace(row=answer.row._replace(state=State.STARTED))
+
+
 def _insert_is_believed(now: int, key: str, run_id: str, create: bool = False) -> Operation[Reserved]:
     answer = yield from op.reserve(key, run_id, now, create=create)
     return answer._replace(created=True)
@@ -162,6 +169,12 @@ MUTANTS: Mapping[str, Mutant] = {
         instead(reserve=_answers_the_proposal),
         seen=("B19",),
     ),
+    "spent, and not said": Mutant(
+        "RSV-3",
+        "whatever comes under a spent key is told that it is being worked on",
+        instead(reserve=_spent_is_not_said),
+        seen=("B74",),
+    ),
     "lost insert believed": Mutant(
         "RSV-4", "found is taken for made", instead(reserve=_insert_is_believed), seen=("B16", "B49", "B53")
     ),
@@ -169,7 +182,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "RSV-5",
         "nothing read back is taken for mine",
         instead(reserve=_vanished_is_mine),
-        seen=("B21", "B45", "X02"),
+        seen=("B21", "B45", "B56", "X02"),
     ),
     "half a schema": Mutant(
         "RSV-6", "the run locks are left to another migration", instead(reserve=_half_a_schema)
@@ -187,6 +200,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "select, then update by key",
         instead(claim=_claim_reads_first),
         seen=("B14", "B59"),
+        blind="nobody is held between two statements of its own",
         own=True,
     ),
     "claim keeps the time": Mutant(

@@ -36,6 +36,7 @@ REPORTS: tuple[Reported, ...] = (
             - the schema wants a value that no insert gives
             A reserve k9 r1 -> raised value refused
             A read k9 -> None
+            = no row
         """),
     ),
     report(
@@ -48,6 +49,7 @@ REPORTS: tuple[Reported, ...] = (
             - the schema wants a value that no insert gives
             A reserve k9 r1 -> raised value refused
             A read k9 -> None
+            = no row
         """),
     ),
     report(

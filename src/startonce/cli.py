@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from startonce import __version__, exploring, memory, mutating, traceability
+from startonce import __version__, exploring, memory, mutating, record, traceability
 from startonce.checking import check as run_check
 from startonce.checking import work_of
 from startonce.console import EXITS, STYLES, guarded, out, progress, usage
@@ -23,6 +23,7 @@ from startonce.oracle import tracefile
 from startonce.oracle.check import FULL, NOT_REPEATED, QUICK
 from startonce.oracle.ledger import Divergence, Verdict
 from startonce.oracle.lockstep import follow
+from startonce.oracle.reported import REPORTED
 from startonce.own import SqlSubject
 
 app = typer.Typer(
@@ -95,12 +96,25 @@ def check(
 @app.command(epilog="Example: startonce replay CLM-4.trace.json")
 @guarded
 def replay(
-    trace: Annotated[Path, typer.Argument(help="A trace file, as `check` saves them.")],
+    trace: Annotated[Path | None, typer.Argument(help="A trace file, as `check` saves them.")] = None,
     database: Annotated[
         str, typer.Option(help="The SQLite file to replay on; by default one in memory.")
     ] = ":memory:",
+    reported: Annotated[
+        str | None, typer.Option(help="Play a public bug report instead, as B13: see docs/track-record.md.")
+    ] = None,
 ) -> None:
     """Repeat a trace on the SQL implementation and say whether it still diverges from the model."""
+    if reported is not None:
+        if reported not in REPORTED:
+            usage(f"there is no report {shown(reported)}: {', '.join(REPORTED)}")
+        for line in record.show(reported):
+            out.print(escape(line))
+        held = record.run(reported)
+        out.print(f"\n{reported}: {'answered as it must be' if held else 'NOT answered as it must be'}")
+        raise typer.Exit(0 if held else 1)
+    if trace is None:
+        usage("name a trace file, or a report by --reported")
     start, actions, last = tracefile.load(trace)
     subject = SqlSubject(database)
     try:
@@ -141,14 +155,18 @@ def explore(
         bool, typer.Option("--pairs", help="Every pair of faults, with these callers and attempts.")
     ] = False,
     hazards: Annotated[bool, typer.Option("--hazards", help="Show H1 to H9, each with its trace.")] = False,
+    hazard: Annotated[list[str] | None, typer.Option(help="Show one hazard, as H1.")] = None,
     max_memory: Annotated[int | None, typer.Option(help="MB; by default half of what is free.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result as JSON.")] = None,
 ) -> None:
     """Explore starting runs: every interleaving of a scope, every property, every shortest trace."""
     if lock not in ("transient", "durable", "both"):
         usage(f"--lock {shown(lock)}: transient, durable, or both")
-    if hazards:
-        shown_ones = exploring.hazards()
+    for one in hazard or []:
+        if one not in exploring.HAZARD_IDS:
+            usage(f"there is no hazard {shown(one)}: {', '.join(exploring.HAZARD_IDS)}")
+    if hazards or hazard:
+        shown_ones = [found for found in exploring.hazards() if not hazard or found.hazard.id in hazard]
         for found in shown_ones:
             for line in exploring.hazard_report(found):
                 out.print(escape(line))

@@ -23,6 +23,8 @@ from startonce.checker.starts import (
 from startonce.model.properties import properties
 from startonce.model.world import Budget, Scope
 
+HAZARD_IDS = tuple(hazard.id for hazard in HAZARDS)
+
 SMALL = 100_000
 """States up to which what sometimes comes about is searched too."""
 

@@ -51,7 +51,7 @@ def heading(scene: Scene) -> str:
     """Say in words what a scene is, where its lines do not say it."""
     match scene:
         case Trace(title=title) | Starts(title=title):
-            return title if is_ours(scene) else f"{title} (a foreign driver: played in {TESTS} alone)"
+            return title if is_ours(scene) else f"{title} (in {TESTS} alone)"
         case Hazard(id):
             (hazard,) = (one for one in HAZARDS if one.id == id)
             return f"hazard {id}: {hazard.sentence}"
@@ -131,8 +131,8 @@ To read a trace: a column for each caller, and on the right what is there after 
 `insert` behind a bar says that the caller is held behind that statement; it *goes on* later. What befalls a
 statement stands in parentheses, `@7` is a reading of the clock, and the right answer follows an arrow. A
 last line with `=` is all there is in the end, where it matters with the times at which a row was made and
-changed. A trace of whole starts names one statement a line, and the run that it is about; `ran r1` says that
-the run was executed once.
+changed. A trace of whole starts names one statement a line, and the run that it is about; `ran r1` says
+that the run was executed once.
 """
 
 
@@ -198,7 +198,7 @@ def _section(one: Reported, mutants: dict[str, str]) -> Iterator[str]:
         yield f"- *{name}*: {_code(where)}"
     yield from (*([""] if mutants else []), "```sh", f"startonce replay --reported {one.id}")
     yield from (f'startonce mutants "{name}"' for name in mutants)
-    yield from (f"startonce explore --hazards {s.id}" for s in one.scenes if isinstance(s, Hazard))
+    yield from (f"startonce explore --hazard {s.id}" for s in one.scenes if isinstance(s, Hazard))
     if not all(map(is_ours, one.scenes)):
         yield f"pytest {TESTS} -k {one.id}"
     yield from ("```", "")
@@ -214,21 +214,21 @@ def _code(where: str) -> str:
 
 def _hazards() -> Iterator[str]:
     yield from ("## The hazards", "")
-    yield from (
-        "What the protocol really has, with the shortest trace under each lock that it concerns.",
-        "",
-    )
+    yield from ("What the protocol really has, with the shortest trace under each lock.", "")
     shown = hazards()
     for hazard in HAZARDS:
         yield from (f"### {hazard.id}", "", f"{hazard.sentence[0].upper()}{hazard.sentence[1:]}.", "")
         yield from (f"Prevented by {hazard.prevented_by}.", "")
-        for found in (one for one in shown if one.hazard == hazard):
+        under_each = [one for one in shown if one.hazard == hazard]
+        for found in under_each:
             lock = "durable" if found.durable else "transient"
             breaks = f"breaks “{found.broken}”" if found.broken else f"leaves {hazard.leaves}"
             keeps = f"; “{hazard.durable_keeps}” holds" if found.durable and hazard.durable_keeps else ""
             yield from (f"{lock.capitalize()} lock, {len(found.trace)} steps, {breaks}{keeps}:", "")
             yield from ("```", *hazard_picture(found), "```", "")
-        yield from ("```sh", f"startonce explore --hazards {hazard.id}", "```", "")
+        if len(under_each) == 1:
+            yield from ("Under the other lock nothing of this kind can happen.", "")
+        yield from ("```sh", f"startonce explore --hazard {hazard.id}", "```", "")
 
 
 if __name__ == "__main__":
