@@ -16,7 +16,14 @@ HOLDER = "h1"
 def small_databases() -> Iterator[Database]:
     """Give every database with the whole schema, one key, and a lock of its run or none."""
     rows = [None, *(Reservation(KEY, run, state, 0, 0) for run in (RUN, OTHER_RUN) for state in State)]
-    kinds = [(HOLDER, False), (HOLDER, True), ("h2", False), ("h2", True), ("cancel", False), ("free", False)]
+    kinds = [
+        (HOLDER, False),
+        (HOLDER, True),
+        ("h2", False),
+        ("h2", True),
+        ("cancel", False),
+        ("free", False),
+    ]
     locks = [None, *(Lock(RUN, KEY, who, ended, "{}" if ended else None, 0) for who, ended in kinds)]
     for row, lock, closed in product(rows, locks, (False, True)):
         yield Database((row,) if row else (), (lock,) if lock else (), closed)
@@ -63,7 +70,7 @@ def _run(
     denied: bool = False,
     strike: tuple[str, Fault] = ("", Fault.NONE),
 ) -> Any:
-    """Run an operation with nobody in between; what it is answered, if the statement to be struck was run."""
+    """Run an operation with nobody in between; give its answer if the statement to be struck was run."""
     world = World(db, denied=denied)
     struck = not strike[0]
     for name in PROGRAMS[operation].creates if db in (NOTHING,) else ():

@@ -24,9 +24,9 @@ def arrow(
     tail: str,
     head: str,
     curve: Curve,
+    its: Look,
     label: str = "",
     at: Point | None = None,
-    **look: str,
 ) -> None:
     """Draw an arrow along a curve, its label around a point."""
     (x, y), tip = curve[2], curve[3]
@@ -35,7 +35,7 @@ def arrow(
     places: Look = {"pos": f"e,{pos(tip)} {' '.join(map(pos, (*curve[:3], base)))}"}
     if label and at is not None:
         places |= {"label": label, "lp": pos(at)}
-    dot.edge(tail, head, **places, **look)
+    dot.edge(tail, head, **places, **its)
 
 
 def pos(point: Point) -> str:

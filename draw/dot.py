@@ -35,7 +35,7 @@ def lifecycle_source(graph: Lifecycle) -> str:
         "Where there is no arrow, no statement changes the row.",
         rankdir="LR",
         nodesep="0.6",
-        ranksep="0.42",
+        ranksep="0.36",
     )
     for state in graph.states:
         dot.node(state, look.named(state, MEANINGS[state]), **look.state(state))

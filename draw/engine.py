@@ -26,7 +26,7 @@ class UnknownFormat(StartOnceError, ValueError):
     """A format in which no picture can be drawn."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no picture is drawn as {shown(name)}: choose from {', '.join(FORMATS)}")
+        super().__init__(f"no picture is drawn as {shown(name)}: choose from {', '.join(FORMATS)}, mermaid")
 
 
 class EngineMissing(StartOnceError):

@@ -1,9 +1,10 @@
-"""Where each fault can strike a start: for every statement what its caller does then, and what a crash leaves.
+"""Where each fault can strike a start, what its caller does then, and what a crash leaves.
 
 Read off the steps of the model, which are passed in: a start explored with each fault that there is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+
 from startonce.draw import look
 from startonce.draw.grid import Cell, Grid, column_limits, grid_source, heading
 from startonce.draw.look import Look
@@ -90,8 +91,8 @@ def faults_source(walks: Sequence[Steps]) -> str:
         "Where each fault can strike a start, and what its caller does then",
         (
             "A thick frame on the left: the statement writes. Dashed: the caller goes on, or tries again.",
-            "Bold: the start is answered. Framed twice: a person has to end what is left. A start begins with "
-            "its insert.",
+            "Bold: the start is answered. Framed twice: a person has to end what is left. "
+            "A start begins with its insert.",
         ),
         tuple(rows),
         column_limits(72, 126, 110, 100, 100, 126),

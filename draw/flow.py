@@ -47,15 +47,22 @@ class Flow(NamedTuple):
     answers: tuple[str, ...]
     arrows: tuple[Arrow, ...]
 
+    def leads(self, statement: str) -> list[Arrow]:
+        """Return the arrows from a statement."""
+        return [arrow for arrow in self.arrows if arrow.before == statement]
+
+    def always(self, arrow: Arrow) -> bool:
+        """Whether a statement leads along an arrow whatever it is told."""
+        others = self.leads(arrow.before)
+        return arrow == others[0] and not any(other.replies for other in others)
+
 
 def small_worlds() -> Iterator[World]:
     """Give every world of one key and two runs that a statement of one caller can tell apart."""
     rows = [None, *(Row(run, state) for run in (MINE, OTHER) for state in State)]
     locks = [None, Lock(ME), Lock(ME, True), Lock(100), Lock(100, True), Lock(CANCEL), Lock(FREE)]
     for row, lock, closed in product(rows, locks, (False, True)):
-        yield World(
-            (row,), (lock, lock), (0, 0), (0, 0), closed, False, (), (), None, Budget()
-        )
+        yield World((row,), (lock, lock), (0, 0), (0, 0), closed, False, (), (), None, Budget())
 
 
 def flow(program: Mapping[str, Statement] = PROGRAM) -> Flow:
@@ -73,7 +80,7 @@ def flow(program: Mapping[str, Statement] = PROGRAM) -> Flow:
             came = [_Come((), "", c._replace(at="persist"))]
         else:
             statements[at] = program[c.at].writes
-            came = list(_comes(program[c.at], c, worlds))
+            came = list(dict.fromkeys(_comes(program[c.at], c, worlds)))
         comes.setdefault(at, []).extend(came)
         for one in came:
             if isinstance(one.then, Caller):
@@ -146,33 +153,38 @@ def _lock(row: Row | None, lock: Lock | None) -> str:
 
 
 def _arrows(at: str, comes: Sequence[_Come]) -> Iterator[Arrow]:
-    """Give an arrow for each place that a statement leads to, with the fewest words that tell them apart."""
+    """Give an arrow for each place that a statement leads to, with the fewest words that tell."""
     replies: dict[tuple[str, bool], dict[str, None]] = {}
     faults: dict[tuple[str, bool], dict[str, None]] = {}
-    heard = [come for come in comes if not come.fault]
+    heard = tuple(dict.fromkeys((come.shows, come.target) for come in comes if not come.fault))
     for come in comes:
         replies.setdefault(come.target, {})
         if come.fault:
             faults.setdefault(come.target, {})[come.fault] = None
-        elif words := _telling(come, heard):
+        elif words := _telling(come.shows, come.target, heard):
             replies[come.target][words] = None
-    for target, words in replies.items():
-        yield Arrow(at, tuple(words), tuple(faults.get(target, ())), *target)
+    for target, said in replies.items():
+        yield Arrow(at, tuple(said), tuple(faults.get(target, ())), *target)
 
 
-def _telling(come: _Come, heard: Sequence[_Come]) -> str:
+Target = tuple[str, bool]
+
+
+def _telling(
+    shows: tuple[str, ...], target: Target, heard: Sequence[tuple[tuple[str, ...], Target]]
+) -> str:
     """Return the fewest things shown that lead to this place alone; the first one where it mostly does."""
-    if len({other.target for other in heard}) == 1:
+    if len({other for _, other in heard}) == 1:
         return ""
-    alike = [other for other in heard if other.shows[0] == come.shows[0]]
-    if Counter(other.target for other in alike).most_common(1)[0][0] == come.target:
-        return come.shows[0]
-    for size in range(1, len(come.shows) + 1):
-        for some in combinations(range(len(come.shows)), size):
+    alike = Counter(other for what, other in heard if what[0] == shows[0])
+    if alike.most_common(1)[0][0] == target:
+        return shows[0]
+    for size in range(1, len(shows) + 1):
+        for some in combinations(range(len(shows)), size):
             if all(
-                other.target == come.target
-                for other in heard
-                if all(other.shows[place] == come.shows[place] for place in some)
+                other == target
+                for what, other in heard
+                if all(what[place] == shows[place] for place in some)
             ):
-                return ", ".join(come.shows[place] for place in some)
-    raise AssertionError(f"{come.shows} leads to more than one place")
+                return ", ".join(shows[place] for place in some)
+    raise AssertionError(f"{shows} leads to more than one place")

@@ -4,18 +4,19 @@ The way that a start takes when all goes well runs down on the left; what else t
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import graphviz
 
 from startonce.draw import look
-from startonce.draw.flow import Arrow, Flow
+from startonce.draw.curves import Curve, arrow, straight
+from startonce.draw.flow import Flow
 from startonce.draw.text import marked, width, wrapped
 
 HEAD, TEXT = 16, 13
-TOP, ROW, PAD, GAP, GUTTER, ARROW = 26, 15, 8, 20.0, 112.0, 10.0
-"""Points: a head, a line of text, the space around the lines of a row, between two tables, between the columns,
-and the length of the head of an arrow."""
+TOP, ROW, PAD, GAP, GUTTER = 26, 15, 8, 20.0, 104.0
+"""Points: a head, a line of text, the space around the lines of a row, between tables, between columns."""
 LIMIT = 246
 """Points that the words of a reply are wide at most."""
 
@@ -27,7 +28,6 @@ class Row(NamedTuple):
     answer: str
     fault: bool
     leads: str
-    port: str
 
 
 def flow_source(graph: Flow) -> str:
@@ -39,8 +39,8 @@ def flow_source(graph: Flow) -> str:
         "Each line is a reply, or a fault (shaded). Of several that fit, the one with most words.",
         layout="nop2",
     )
-    tables = {name: _rows(graph, name) for name in graph.statements}
     main = _main(graph)
+    tables = {name: _rows(graph, name, main) for name in graph.statements}
     beside = [name for name in graph.statements if name not in main]
     left, right = (max(_wide(tables[name], name) for name in some) for some in (main, beside))
     boxes = _stacked(main, tables, 0.0, left, 0.0, 0.0)
@@ -51,9 +51,10 @@ def flow_source(graph: Flow) -> str:
         _table(dot, graph, name, tables[name], box)
     for name, rows in tables.items():
         for number, row in enumerate(rows):
-            following = name in main and row.leads in main and main.index(row.leads) - main.index(name) == 1
+            following = _follows(main, name, row)
             if row.leads and row.leads != name and not (following and row.fault):
-                _edge(dot, name, row, _line(boxes, tables, name, number, following, main))
+                curve = _line(boxes, tables, name, number, following, main)
+                arrow(dot, name, row.leads, curve, {"style": "dashed"} if row.fault else {})
     return str(dot.source)
 
 
@@ -75,36 +76,35 @@ def _stacked(
     return boxes
 
 
-def _rows(graph: Flow, name: str) -> list[Row]:
-    rows = []
-    arrows = [arrow for arrow in graph.arrows if arrow.before == name]
-    always = None if any(arrow.replies for arrow in arrows) else arrows[0]
-    for number, arrow in enumerate(arrows):
-        answer, leads = (arrow.after, "") if arrow.answers else ("", arrow.after)
-        if arrow.replies or arrow is always:
-            rows.append(Row(arrow.replies, answer, False, leads, f"p{number}"))
-    for number, arrow in enumerate(arrows):
-        answer, leads = (arrow.after, "") if arrow.answers else ("", arrow.after)
-        if arrow.faults:
-            rows.append(Row((" or ".join(arrow.faults),), answer, True, leads, f"f{number}"))
-    return rows
+def _rows(graph: Flow, name: str, main: Sequence[str]) -> list[Row]:
+    """Return the replies of a statement, the one that goes on downwards first, and then its faults."""
+    replies, faults = [], []
+    for one in graph.leads(name):
+        answer, leads = (one.after, "") if one.answers else ("", one.after)
+        if one.replies or graph.always(one):
+            replies.append(Row(one.replies, answer, False, leads))
+        if one.faults:
+            faults.append(Row((" or ".join(one.faults),), answer, True, leads))
+    replies.sort(key=lambda row: not _follows(main, name, row))
+    return replies + faults
+
+
+def _follows(main: Sequence[str], name: str, row: Row) -> bool:
+    """Whether a row leads to the next table below."""
+    return (name, row.leads) in pairwise(main)
 
 
 def _main(graph: Flow) -> list[str]:
-    """Return the way to `started`, the shortest that takes no fault: the left column."""
+    """Return the shortest way to `started` that takes no fault: the left column."""
     ways = [[next(iter(graph.statements))]]
     for way in ways:  # grows while it is walked
-        for arrow in graph.arrows:
-            if arrow.before == way[-1] and (arrow.replies or not arrow.faults or _sole(graph, arrow)):
-                if arrow.answers and arrow.after == "started":
+        for one in graph.leads(way[-1]):
+            if one.replies or graph.always(one):
+                if one.answers and one.after == "started":
                     return way
-                if not arrow.answers and arrow.after not in way:
-                    ways.append([*way, arrow.after])
+                if not one.answers and one.after not in way:
+                    ways.append([*way, one.after])
     raise AssertionError("no start is ever answered started")
-
-
-def _sole(graph: Flow, arrow: Arrow) -> bool:
-    return next(other for other in graph.arrows if other.before == arrow.before) is arrow
 
 
 # --- one table --------------------------------------------------------------------------------------------
@@ -131,7 +131,9 @@ def _high(rows: Sequence[Row]) -> float:
 def _parts(rows: Sequence[Row], name: str) -> tuple[float, float]:
     """Return the widths of the two columns of a table."""
     first = max((width(text, TEXT) for row in rows for text in _texts(row)), default=0)
-    return first + 14, max((width(_says(row, name), TEXT, bool(row.answer)) for row in rows), default=0) + 14
+    return first + 14, max(
+        (width(_says(row, name), TEXT, bool(row.answer)) for row in rows), default=0
+    ) + 14
 
 
 def _wide(rows: Sequence[Row], name: str) -> float:
@@ -142,9 +144,7 @@ def _stack(names: Sequence[str], tables: Mapping[str, list[Row]]) -> float:
     return sum(_high(tables[name]) + GAP for name in names) - GAP
 
 
-def _table(
-    dot: "graphviz.Digraph", graph: Flow, name: str, rows: Sequence[Row], box: Box
-) -> None:
+def _table(dot: "graphviz.Digraph", graph: Flow, name: str, rows: Sequence[Row], box: Box) -> None:
     border = "3" if graph.statements[name] and name != "work" else "1"
     ink, paper = ("white", "black") if name == "work" else ("black", "white")
     body = [
@@ -170,8 +170,6 @@ def _table(
 
 # --- one arrow --------------------------------------------------------------------------------------------
 
-Point = tuple[float, float]
-
 
 def _line(
     boxes: Mapping[str, Box],
@@ -180,13 +178,13 @@ def _line(
     number: int,
     following: bool,
     main: Sequence[str],
-) -> tuple[Point, Point, Point, Point]:
+) -> Curve:
     """Return the curve of an arrow: straight down to the next table, else out at the side of its line."""
     here, there = boxes[name], boxes[tables[name][number].leads]
     if following:
         x = here.x + here.wide / 2
         begin, end = (x, here.top + _high(tables[name])), (x, there.top)
-        return begin, begin, end, end
+        return straight(begin, end)
     y = here.top + TOP + sum(map(_tall, tables[name][:number])) + _tall(tables[name][number]) / 2
     head = there.top + TOP / 2
     if here.x == there.x:  # in one column: around the outer side
@@ -199,15 +197,3 @@ def _line(
     else:
         begin, end, pull = (here.x, y), (there.x + there.wide, head), -GUTTER * 0.6
     return begin, (begin[0] + pull, begin[1]), (end[0] - pull, end[1]), end
-
-
-def _edge(dot: "graphviz.Digraph", name: str, row: Row, curve: tuple[Point, Point, Point, Point]) -> None:
-    (x, y), tip = curve[2], curve[3]
-    length = max(((tip[0] - x) ** 2 + (tip[1] - y) ** 2) ** 0.5, 1e-9)
-    if curve[2] == tip:
-        base = (tip[0], tip[1] - ARROW)
-    else:
-        base = (tip[0] - (tip[0] - x) / length * ARROW, tip[1] - (tip[1] - y) / length * ARROW)
-    points = " ".join(f"{px:.1f},{-py:.1f}" for px, py in (*curve[:3], base))
-    its = {"style": "dashed"} if row.fault else {}
-    dot.edge(name, row.leads, pos=f"e,{tip[0]:.1f},{-tip[1]:.1f} {points}", **its)

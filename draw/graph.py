@@ -17,7 +17,7 @@ Out = Callable[[World], Iterable[tuple[Event, World]]]
 
 
 class Group(NamedTuple):
-    """States in which the same is stored: in words, as which state of a row, by whom it was brought about."""
+    """States in which the same is stored: in words, as which state of a row, and by whom."""
 
     words: str
     as_state: str

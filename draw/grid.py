@@ -54,7 +54,10 @@ def grid_source(grid: Grid) -> str:
     """Return the DOT source of a picture in rows and columns."""
     dot = look.digraph(grid.name, grid.title, *grid.captions, layout="nop", splines="line")
     rows = [
-        [cell and cell._replace(lines=_broken(cell, limit)) for cell, limit in zip(row, grid.limits, strict=True)]
+        [
+            cell and cell._replace(lines=_broken(cell, limit))
+            for cell, limit in zip(row, grid.limits, strict=True)
+        ]
         for row in grid.rows
     ]
     columns = list(zip(*rows, strict=True))

@@ -29,9 +29,20 @@ def inputs_source(asked: Sequence[Asked]) -> str:
         sent = ", ".join(one.sent) or "none"
         rows.append(
             (
-                Cell((Line(one.words, 14),), {"shape": "box", "style": "filled", "fillcolor": look.GREY, "penwidth": "0"}),
-                Cell((Line(sent, 14),), look.statement(writes=False) if one.sent else {**look.HARM, "shape": "box", "style": "filled"}),
-                Cell((Line(one.came, 14, True),), look.FAULTY | {"shape": "box"} if one.failed else {"shape": "box", "style": "filled"}),
+                Cell(
+                    (Line(one.words, 14),),
+                    {"shape": "box", "style": "filled", "fillcolor": look.GREY, "penwidth": "0"},
+                ),
+                Cell(
+                    (Line(sent, 14),),
+                    look.statement(writes=False)
+                    if one.sent
+                    else {**look.HARM, "shape": "box", "style": "filled"},
+                ),
+                Cell(
+                    (Line(one.came, 14, True),),
+                    look.FAULTY | {"shape": "box"} if one.failed else {"shape": "box", "style": "filled"},
+                ),
             )
         )
     grid = Grid(
@@ -43,6 +54,6 @@ def inputs_source(asked: Sequence[Asked]) -> str:
         ),
         tuple(rows),
         column_limits(270, 190, 290),
-        down=9,
+        down=13,
     )
     return grid_source(grid)

@@ -88,5 +88,13 @@ def _plain(db: Database) -> Database:
 
 def _place(db: Database) -> Place:
     row, lock = db.row(KEY), db.lock(RUN)
-    held = "no lock" if lock is None else "ended" if lock.ended else "held" if lock.holder == HOLDER else lock.holder
+    held = (
+        "no lock"
+        if lock is None
+        else "ended"
+        if lock.ended
+        else "held"
+        if lock.holder == HOLDER
+        else lock.holder
+    )
     return Place(ABSENT if row is None else row.state.value, held)

@@ -1,4 +1,4 @@
-"""The automaton of one key and its run's lock as DOT source: a column for each state, a row for each lock."""
+"""One key and its run's lock as DOT source: a column for each state of the row, a row for each lock."""
 
 from collections.abc import Mapping
 
@@ -27,20 +27,31 @@ def keys_source(found: Keys) -> str:
     dot = look.digraph(
         "automaton",
         "One key and the lock of its run, whatever callers do",
-        f"{len(found.places)} states, {len(found.changes)} changes; {refused} times a statement that writes "
-        "changes nothing.",
-        "Dashed: backwards. Dotted: the row is deleted. In a box: how many statements change nothing there.",
+        f"{len(found.places)} states, {len(found.changes)} changes; "
+        f"{refused} times a statement that writes changes nothing.",
+        "Dashed: backwards. Dotted: the row is deleted. "
+        "In a box: how many statements change nothing there.",
         layout="nop2",
     )
     for place in found.places:
         x, y = _at(place)
         lines = [Line(place.row, 16, True), Line(f"{found.refused[place]} without change", 12)]
-        size = {"width": f"{WIDE / 72:.4f}", "height": f"{HIGH / 72:.4f}", "fixedsize": "true", "margin": "0"}
+        size = {
+            "width": f"{WIDE / 72:.4f}",
+            "height": f"{HIGH / 72:.4f}",
+            "fixedsize": "true",
+            "margin": "0",
+        }
         dot.node(_name(place), markup(lines), pos=pos((x, y)), **size, **look.state(place.row))
     for number, lock in enumerate(ROWS):
         lines = [Line("lock", 12), *(Line(text, 13, True) for text in _two(SAID[lock]))]
         dot.node(
-            f"lock {lock}", markup(lines), pos=pos((-WIDE - 18, number * DOWN)), shape="plaintext", style="", margin="0"
+            f"lock {lock}",
+            markup(lines),
+            pos=pos((-WIDE - 18, number * DOWN)),
+            shape="plaintext",
+            style="",
+            margin="0",
         )
     merged: dict[tuple[Place, Place], list[str]] = {}
     for change in found.changes:
@@ -48,16 +59,9 @@ def keys_source(found: Keys) -> str:
     for (before, after), statements in merged.items():
         words = ", ".join(sorted(statements))
         curve, label = _way(before, after)
-        arrow(
-            dot,
-            _name(before),
-            _name(after),
-            curve,
-            plain(words),
-            (label[0] + (width(words, 13) / 2 if before.row == after.row else 0), label[1]),
-            fontsize="13",
-            **_look(Change(before, statements[0], after)),
-        )
+        its = {**_look(Change(before, statements[0], after)), "fontsize": "13"}
+        beside = width(words, 13) / 2 if before.row == after.row else 0.0
+        arrow(dot, _name(before), _name(after), curve, its, plain(words), (label[0] + beside, label[1]))
     return str(dot.source)
 
 

@@ -12,8 +12,7 @@ import graphviz
 
 from startonce.draw import look
 from startonce.draw.look import LINES, Look
-from startonce.draw.text import Line, drawn, markup, width, wrapped
-from startonce.model.reservation import State
+from startonce.draw.text import Line, markup, width, wrapped
 
 Who = Literal["caller", "host"]
 Acts = Literal["writes", "reads", "work", "crash", "event"]
@@ -69,10 +68,10 @@ class Lanes(NamedTuple):
 
 
 TEXT, SMALL, HEAD = 14, 12, 15
-NUMBER, GAP, MARGIN = 26.0, 26.0, 18.0
-"""Points: the column of numbers, the gap between lanes, and what a box adds to the width of its text."""
-WIDE, NARROW = 150.0, 84.0
-"""Points that the text of a lane has at most, and that it may be pressed to where there are many lanes."""
+NUMBER, MARGIN, CORNERS, AROUND = 26.0, 18.0, 52.0, 28.0
+"""Points: the column of numbers; what a box, an octagon, and the head of a lane add to their text."""
+FITS = ((150.0, 26.0), (110.0, 26.0), (110.0, 16.0), (84.0, 16.0), (84.0, 8.0), (70.0, 8.0))
+"""How wide the text of a lane may be and how far lanes are apart: the first that fits is taken."""
 
 
 def lanes_source(lanes: Lanes) -> str:
@@ -80,9 +79,7 @@ def lanes_source(lanes: Lanes) -> str:
     dot = look.digraph(
         lanes.name, lanes.title, *lanes.captions, layout="nop", splines="line", forcelabels="false"
     )
-    count = len(lanes.actors) + len(lanes.stored)
-    limit = min(WIDE, max(NARROW, (look.WIDEST - NUMBER) / count - GAP - MARGIN))
-    centres, total = _columns(lanes, limit)
+    limit, centres, total = _fit(lanes)
     board = _Board(dot, centres, limit)
     board.heads(lanes)
     for number, step in enumerate(lanes.steps, 1):
@@ -91,27 +88,36 @@ def lanes_source(lanes: Lanes) -> str:
     return str(dot.source)
 
 
-def _columns(lanes: Lanes, limit: float) -> tuple[list[float], float]:
+def _fit(lanes: Lanes) -> tuple[float, list[float], float]:
+    """Return how wide the text of a lane may be, the middle of each lane, and the width of all."""
+    for limit, gap in FITS:
+        centres, total = _columns(lanes, limit, gap)
+        if total <= look.WIDEST:
+            break
+    return limit, centres, total
+
+
+def _columns(lanes: Lanes, limit: float, gap: float) -> tuple[list[float], float]:
     """Return the middle of each lane and the width of all; no lane is wider than it must be."""
-    widths = [0.0] * (len(lanes.actors) + len(lanes.stored))
-    for place, actor in enumerate(lanes.actors):
-        widths[place] = _widest([Line(actor.name, HEAD, True)], limit)
-    for place, name in enumerate(lanes.stored, len(lanes.actors)):
-        widths[place] = max(
-            _widest([Line(name, HEAD, True)], limit),
-            _widest([Line(lanes.begins[place - len(lanes.actors)].text, TEXT)], limit),
-        )
+    heads = [Line(name, HEAD, True) for name in _names(lanes)]
+    texts: list[list[Line]] = [[] for _ in lanes.actors]
+    texts += [[Line(mark.text, TEXT)] for mark in lanes.begins]
     for step in lanes.steps:
-        widths[step.who] = max(widths[step.who], _widest(_said(step), limit))
+        texts[step.who] += _said(step)
         for thing, mark in step.changes:
-            place = len(lanes.actors) + thing
-            widths[place] = max(widths[place], _widest([Line(mark.text, TEXT)], limit))
+            texts[len(lanes.actors) + thing].append(Line(mark.text, TEXT))
     centres, left = [], NUMBER
-    for wide in widths:
-        full = wide + MARGIN
+    harmed = {step.who for step in lanes.steps if step.harm}
+    for place, (head, lines) in enumerate(zip(heads, texts, strict=True)):
+        full = _widest(lines, limit) + (CORNERS if place in harmed else MARGIN)
+        full = max(full, _widest([head], limit) + AROUND)
         centres.append(left + full / 2)
-        left += full + GAP
-    return centres, left - GAP
+        left += full + gap
+    return centres, left - gap
+
+
+def _names(lanes: Lanes) -> list[str]:
+    return [*(actor.name for actor in lanes.actors), *lanes.stored]
 
 
 def _said(step: Step) -> list[Line]:
@@ -147,15 +153,14 @@ class _Board:
 
     def heads(self, lanes: Lanes) -> None:
         """Place the head of every lane, and what each stored thing is at the beginning."""
-        names = [*(actor.name for actor in lanes.actors), *lanes.stored]
         looks = [look.CALLER if actor.kind == "caller" else look.HOST for actor in lanes.actors]
         looks += [look.STORED] * len(lanes.stored)
-        lines = [_broken([Line(name, HEAD, True)], self.limit) for name in names]
+        lines = [_broken([Line(name, HEAD, True)], self.limit) for name in _names(lanes)]
         height = max(map(_height, lines)) + 10
         for place, (some, its) in enumerate(zip(lines, looks, strict=True)):
-            wide = max(width(*line) for line in some) + 28
+            wide = max(width(*line) for line in some) + AROUND
             size = {"width": _inches(wide), "height": _inches(height), "fixedsize": "true"}
-            self._node(place, f"{place} {names[place]}", some, height, {**its, **size})
+            self._node(place, f"head {place}", some, height, {**its, **size})
         self._down(height)
         marks = [_broken([Line(mark.text, TEXT)], self.limit) for mark in lanes.begins]
         height = max(map(_height, marks), default=0.0)
@@ -168,11 +173,11 @@ class _Board:
         """Place a step, what it changes, and the arrows from one to the other."""
         lines = _broken(_said(step), self.limit)
         marks = [_broken([Line(mark.text, TEXT)], self.limit) for _, mark in step.changes]
-        height = max(_height(lines), *map(_height, marks)) if marks else _height(lines)
+        height = max(map(_height, (lines, *marks))) + (16 if step.harm else 0)
         name = f"{number}"
         self.dot.node(
             f"{number} number",
-            f"{number}",
+            name,
             pos=f"{NUMBER / 2:.1f},{-(self.y + height / 2):.1f}",
             shape="plaintext",
             style="",
@@ -181,14 +186,17 @@ class _Board:
             height="0.2",
             fontsize=f"{SMALL}",
         )
-        self._node(step.who, name, lines, height, _look(step))
-        for (thing, mark), _ in zip(step.changes, marks, strict=True):
+        its = _look(step)
+        if step.harm:
+            wide = max(width(*line) for line in lines) + CORNERS
+            its |= {"width": _inches(wide), "height": _inches(height - 2), "fixedsize": "true"}
+        self._node(step.who, name, lines, height, its)
+        for thing, mark in step.changes:
             changed = f"{number} {thing}"
-            self._mark(actors + thing, changed, mark, height, step.harm)
+            self._mark(actors + thing, changed, mark, height)
             self.dot.edge(name, changed, **_arrow(step))
-        self._down(height)
-        if step.acts == "crash":
-            self.line[step.who] = {"style": "invis"}
+            name, step = changed, step._replace(heard=True)  # to the next one from here, not through it
+        self._down(height + (6 if step.harm else 0))
 
     def end(self, lanes: Lanes, total: float) -> None:
         """Let the lanes of what is stored run to the end; say what has come of it."""
@@ -197,7 +205,7 @@ class _Board:
             self.dot.node(end, "", pos=self._pos(place, 0), shape="point", width="0.01")
             self._join(place, end)
         if lanes.ends:
-            wide = max(total, 360.0) - 24
+            wide = max(total, 640.0) - 24
             lines = _broken([Line(text, TEXT) for text in lanes.ends], wide)
             self.y += 16
             y = self.y + _height(lines) / 2
@@ -207,14 +215,12 @@ class _Board:
                 pos=f"{total / 2:.1f},{-y:.1f}",
                 style="filled",
                 margin="0.12,0.08",
-                **(look.HARM if lanes.harm else {"penwidth": "1"}),
+                **({**look.HARM, "shape": "box"} if lanes.harm else {"penwidth": "1"}),
             )
 
-    def _mark(self, place: int, name: str, mark: Mark, height: float, harm: bool = False) -> None:
-        its = look.state(mark.as_state)
-        if harm:
-            its = {**its, **look.HARM}
-        self._node(place, name, _broken([Line(mark.text, TEXT)], self.limit), height, its)
+    def _mark(self, place: int, name: str, mark: Mark, height: float) -> None:
+        lines = _broken([Line(mark.text, TEXT)], self.limit)
+        self._node(place, name, lines, height, look.state(mark.as_state))
         self.line[place] = LINES[mark.as_state]
 
     def _node(self, place: int, name: str, lines: list[Line], height: float, its: Look) -> None:
@@ -249,7 +255,7 @@ def _look(step: Step) -> Look:
         its = {**look.HOST, "shape": "box"}
     else:
         its = look.statement(step.acts == "writes")
-    if step.fault:
+    if step.fault or step.acts == "crash":
         its = {**its, **look.FAULTY}
     if step.harm:
         its = {**its, **look.HARM}

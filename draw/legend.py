@@ -1,4 +1,4 @@
-"""The visual language, explained once: every shape, frame, line and arrow, drawn with the look that it has."""
+"""The visual language, explained once: every shape, frame, line and arrow, as it is drawn elsewhere."""
 
 from startonce.draw import look
 from startonce.draw.grid import Arrow, Cell, Grid, column_limits, grid_source, heading, padded
@@ -8,7 +8,7 @@ from startonce.model.reservation import State
 
 NODES: tuple[tuple[str, Look, str], ...] = (
     ("absent", look.state(ABSENT), "the key has no row"),
-    ("reserved", look.state(State.RESERVED), "the key means a run, nobody has started it"),
+    ("reserved", look.state(State.RESERVED), "the key means a run that nobody started"),
     ("started", look.state(State.STARTED), "one caller won the claim; so too a lock held, a fence closed"),
     ("terminal", look.state(State.TERMINAL), "the run is over; so too a lock whose execution ended"),
     ("claim", look.statement(writes=True), "a statement that writes: thick frame"),
@@ -17,7 +17,11 @@ NODES: tuple[tuple[str, Look, str], ...] = (
     ("A", look.CALLER, "a caller of start"),
     ("host", look.HOST, "a host, an operator, the environment"),
     ("row k1", look.STORED, "something stored in the database"),
-    ("claim, reply lost", {**look.statement(writes=True), **look.FAULTY}, "a fault strikes: dashed, shaded"),
+    (
+        "claim, reply lost",
+        {**look.statement(writes=True), **look.FAULTY},
+        "a fault strikes: dashed, shaded",
+    ),
     ("work", {**look.WORK, **look.HARM}, "harm has come about: an octagon, framed twice"),
     ("never reached", look.PERSON, "a person has to end it: sharp corners, framed twice"),
 )
@@ -38,7 +42,13 @@ ARROWS: tuple[tuple[Look, str], ...] = (
 
 def legend_source() -> str:
     """Return the DOT source of the legend."""
-    small: Look = {"shape": "point", "width": "0.05", "height": "0.05", "style": "filled", "fillcolor": look.INK}
+    small: Look = {
+        "shape": "point",
+        "width": "0.05",
+        "height": "0.05",
+        "style": "filled",
+        "fillcolor": look.INK,
+    }
     rows: list[list[Cell | None]] = [
         [heading("box"), heading("meaning"), heading("arrow, line"), None, heading("meaning")]
     ]
@@ -60,7 +70,7 @@ def legend_source() -> str:
         "How to read the pictures",
         (
             "No meaning rests on colour alone: what is coloured is also named, framed or dashed.",
-            "In an interleaving time runs down, one step after another; a lane for each caller, one for each thing stored.",
+            "In an interleaving time runs down, a lane for each caller and each thing stored.",
         ),
         padded(rows),
         column_limits(110, 260, 90, 20, 220),

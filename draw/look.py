@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 
 import graphviz
 
-from startonce.draw.text import Line, markup, small, wrapped
+from startonce.draw.text import Line, balanced, markup
 from startonce.model.reservation import State
 
 FONT = "Helvetica"  # the engine knows its widths; with a list of fonts it would guess them
 INK, RED, PALE = "black", "#a00000", "#707070"
 WHITE, YELLOW, BLUE, GREY, ORANGE = "white", "#fff3c4", "#dcebff", "#e4e4e4", "#ffe8d6"
-WIDEST = 860
+WIDEST = 856
 """Points that a picture may be wide inside its margin: 1200 pixels with it."""
 
 ABSENT = "absent"
@@ -82,8 +82,8 @@ DELETED: Look = {"style": "dotted", "penwidth": "3"}
 
 def digraph(name: str, title: str, *captions: str, **layout: str) -> "graphviz.Digraph":
     """Begin a picture: its title and captions on top, each broken where it would be too wide."""
-    heads = [Line(text, 24, True) for text in wrapped(title, 24, WIDEST, bold=True)]
-    lines = [Line(text, 15) for caption in captions for text in wrapped(caption, 15, WIDEST)]
+    heads = [Line(text, 24, True) for text in balanced(title, 24, WIDEST - 16, bold=True)]
+    lines = [Line(text, 15) for caption in captions for text in balanced(caption, 15, WIDEST - 16)]
     gap = Line(" ", 6)
     font = {"fontname": FONT, "fontcolor": INK}
     return graphviz.Digraph(

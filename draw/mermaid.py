@@ -15,7 +15,7 @@ _WORDS = ("end",)
 
 
 def state_diagram(graph: Lifecycle) -> str:
-    """Return the life of one key as a Mermaid state diagram; the state without a row is its begin and end."""
+    """Return the life of one key as a Mermaid state diagram; without a row it begins and ends."""
     lines = ["stateDiagram-v2", "    direction LR"]
     absent = graph.states[0]
     for transition in graph.transitions:
@@ -31,15 +31,15 @@ def sequence(lanes: Lanes) -> str:
     A statement that changes something is an arrow to it, with a cross where the reply is lost; every other
     one is a note over its caller.
     """
-    lines = ["sequenceDiagram", "    autonumber", f"    title {escaped(lanes.title)}"]
+    lines = ["sequenceDiagram", f"    title {escaped(lanes.title)}"]
     for place, actor in enumerate(lanes.actors):
         word = "participant" if actor.kind == "caller" else "actor"
         lines.append(f"    {word} a{place} as {escaped(actor.name)}")
     for place, (name, begins) in enumerate(zip(lanes.stored, lanes.begins, strict=True)):
         lines.append(f"    participant s{place} as {escaped(name)}")
         lines.append(f"    Note over s{place}: {escaped(begins.text)}")
-    for step in lanes.steps:
-        lines += _step(step)
+    for number, step in enumerate(lanes.steps, 1):
+        lines += _step(number, step)
     if lanes.ends:
         first = "a0" if lanes.actors else "s0"
         last = f"s{len(lanes.stored) - 1}" if lanes.stored else first
@@ -48,8 +48,13 @@ def sequence(lanes: Lanes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step) -> list[str]:
-    said = [step.text, step.fault, step.told, f"answer: {step.answer}" if step.answer else ""]
+def _step(number: int, step: Step) -> list[str]:
+    said = [
+        f"{number}. {step.text}",
+        step.fault,
+        step.told,
+        f"answer: {step.answer}" if step.answer else "",
+    ]
     text = "<br/>".join(escaped(line) for line in said if line)
     if step.harm:
         text = f"HARM<br/>{text}"

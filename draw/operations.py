@@ -1,6 +1,7 @@
-"""The operations in rows: each as its statements and answers, and what each answers when something is amiss."""
+"""The operations in rows: each as its statements, and what each answers when something is amiss."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from startonce.draw import look
 from startonce.draw.answers import everywhere, refused_writes, struck, without_tables
@@ -44,13 +45,13 @@ def operations_source() -> str:
         firsts = ([1] if made else []) + [2 + place for place in range(len(steps))]
         arrows += [
             Arrow((number, tail), (number, head), {"penwidth": "1.5", "arrowsize": "0.7"})
-            for tail, head in zip(firsts, firsts[1:], strict=False)
+            for tail, head in pairwise(firsts)
         ]
     grid = Grid(
         "operations",
         "Each operation as its statements",
         (
-            "Thick frame: the statement writes. Thin frame: it reads. Dashed: only where its table is missing.",
+            "Thick frame: it writes. Thin frame: it reads. Dashed: only where its table is missing.",
             "Every statement runs on its own; anything can happen between two of them.",
         ),
         padded(rows),

@@ -1,4 +1,4 @@
-"""One table, and what each operation finds or changes in it: found by running the operations of the model."""
+"""One table, and what each operation finds or changes in it: found by running the operations."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -22,8 +22,8 @@ TABLE = Database(
     ),
     locks=(Lock("r5", "k6", "h1", False, None, 0),),
 )
-"""A table with everything that makes a difference: two keys of one run, keys that differ in case alone, rows
-spent before and after the horizon, and one that is spent while an execution still holds its lock."""
+"""A table with all that makes a difference: two keys of one run, keys that differ in case alone, rows spent
+before and after the horizon, and one that is spent while an execution still holds its lock."""
 NOW, HORIZON = 9, 5
 
 ASKED: tuple[tuple[str, tuple[Any, ...]], ...] = (
@@ -33,8 +33,9 @@ ASKED: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("claim", ("k1", "r1")),
     ("claim", ("k2", "r2")),
     ("release", ("k2", "r2")),
+    ("release", ("k4", "r3")),
     ("settle", ("r2",)),
-    ("settle", ("r9",)),
+    ("settle", ("r3",)),
     ("purge", (HORIZON, 1)),
 )
 

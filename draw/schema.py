@@ -42,7 +42,7 @@ def schema_source(tables: Sequence[Table]) -> str:
         nodesep="0.25",
         ranksep="0.5",
     )
-    dot.node("handle", look.named("one database handle", "one connection, one file"), **look.HOST)
+    dot.node("handle", look.named("one database handle", "one connection"), **look.HOST)
     for table in tables:
         dot.node(table.name, _table(table), shape="plain", style="", fontsize="13")
         dot.edge("handle", table.name, dir="none")
@@ -64,11 +64,13 @@ def _table(table: Table) -> str:
         for text in words:
             lines = [marked(line) for line in wrapped(f"{head} {text}", 13, LIMIT)]
             first = lines[0].replace(marked(head), f"<b>{marked(head)}</b>", 1)
-            rows.append(_row("".join(f'{line}<br align="left"/>' for line in (first, *lines[1:])), look.WHITE))
-    return f'<<table border="2" cellborder="0" cellspacing="0" cellpadding="4" rows="*">{"".join(rows)}</table>>'
+            rows.append(
+                _row("".join(f'{line}<br align="left"/>' for line in (first, *lines[1:])), look.WHITE)
+            )
+    look_of_table = 'border="2" cellborder="0" cellspacing="0" cellpadding="4"'
+    return f"<<table {look_of_table}>{''.join(rows)}</table>>"
 
 
 def _row(body: str, fill: str, points: int = 13) -> str:
-    return (
-        f'<tr><td align="left" balign="left" bgcolor="{fill}"><font point-size="{points}">{body}</font></td></tr>'
-    )
+    font = f'<font point-size="{points}">{body}</font>'
+    return f'<tr><td align="left" balign="left" bgcolor="{fill}">{font}</td></tr>'

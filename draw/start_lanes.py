@@ -7,14 +7,14 @@ trace that the model does not have is refused.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from startonce.draw.lanes import Acts, Actor, Lanes, Mark, Step
+from startonce.draw.lanes import Actor, Acts, Lanes, Mark, Step
 from startonce.draw.look import ABSENT
 from startonce.draw.replies import letter, lock_text, reply_text, row_text, run_name
 from startonce.model.errors import StartOnceError
 from startonce.model.faults import first, steps
 from startonce.model.reservation import State
 from startonce.model.start import PROGRAM, TRANSIENT
-from startonce.model.world import HOST, Event, Lock, Row, Scope, World
+from startonce.model.world import HOST, Event, Lock, Scope, World
 
 Walk = list[tuple[World, Event, World]]
 
@@ -68,10 +68,10 @@ def start_lanes(
     for number, (w, e, v) in enumerate(walked, 1):
         changes = tuple((place, now(v)) for place, (_, now) in enumerate(things) if now(w) != now(v))
         said = _step(scope, w, e)
+        if v.drained and not w.drained:
+            said = said._replace(told=f"{said.told}; drained" if said.told else "drained")
         made.append(
-            said._replace(
-                who=names.index(e.who), changes=changes, harm=harm and number == len(walked)
-            )
+            said._replace(who=names.index(e.who), changes=changes, harm=harm and number == len(walked))
         )
     return Lanes(
         name,

@@ -1,10 +1,10 @@
 """What a started row can mean, and who may end it: read off the steps of the model, which are passed in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from startonce.draw import look
-from startonce.draw.faults import NONE, OVER, PEOPLE, Steps, left_behind
+from startonce.draw.faults import NONE, OVER, Steps, left_behind
 from startonce.draw.grid import Arrow, Cell, Grid, column_limits, grid_source, heading
 from startonce.draw.look import ABSENT
 from startonce.draw.text import Line
@@ -39,24 +39,28 @@ class Meanings(NamedTuple):
     ends: tuple[End, ...]
 
 
-def meanings(callers: int, walks: Iterable[Steps]) -> Meanings:
-    """Collect what the first row means, and by what that changes, over the steps of several walks."""
+def meanings(callers: int, walk: Steps) -> Meanings:
+    """Collect what the first row means, and by what that changes, over steps of so many callers."""
     started: dict[str, None] = {}
     ends: dict[End, None] = {}
-    for steps in walks:
-        for w, e, v in steps:
-            if w.rows[0] == v.rows[0] and w.locks == v.locks:
-                continue
-            before, after = left_behind(w, 0), left_behind(v, 0)
-            for world, meaning in ((w, before), (v, after)):
-                row = world.rows[0]
-                if row is not None and row.state is STARTED:
-                    started[meaning] = None
-            if before != after:
-                ends[End(before, _who(callers, w, e), e.what, after)] = None
-    ends[_by_a_person()] = None
-    order = list(MEANINGS)
-    return Meanings(tuple(sorted(started, key=order.index)), tuple(sorted(ends)))
+    for w, e, v in walk:
+        if w.rows[0] == v.rows[0] and w.locks == v.locks:
+            continue
+        before, after = left_behind(w, 0), left_behind(v, 0)
+        for world, meaning in ((w, before), (v, after)):
+            row = world.rows[0]
+            if row is not None and row.state is STARTED:
+                started[meaning] = None
+        if before != after:
+            ends[End(before, _who(callers, w, e), e.what, after)] = None
+    return Meanings(tuple(started), tuple(ends))
+
+
+def joined(some: Sequence[Meanings]) -> Meanings:
+    """Put what was collected into one, in the order in which it is drawn; and what a person may do."""
+    started = {name for one in some for name in one.started}
+    ends = {end for one in some for end in one.ends} | {_by_a_person()}
+    return Meanings(tuple(sorted(started, key=list(MEANINGS).index)), tuple(sorted(ends)))
 
 
 def _who(callers: int, w: World, e: Event) -> str:
@@ -80,8 +84,9 @@ def _by_a_person() -> End:
     return End(kinds[0], "a person", "persist", kinds[1])
 
 
-def started_source(found: Meanings) -> str:
+def started_source(some: Sequence[Meanings]) -> str:
     """Return the DOT source of what a started row can mean and who may end it."""
+    found = joined(some)
     rows: list[tuple[Cell | None, ...]] = [
         tuple(map(heading, ("a started row means", "who may do what", "and what it is then")))
     ]

@@ -6,7 +6,7 @@ The model takes the actions one after another. What was observed at the end, whe
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from startonce.draw.lanes import Acts, Actor, Lanes, Mark, Step
+from startonce.draw.lanes import Actor, Acts, Lanes, Mark, Step
 from startonce.draw.look import ABSENT
 from startonce.draw.text import cut
 from startonce.model.errors import shown

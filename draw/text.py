@@ -9,16 +9,16 @@ from html import escape
 from typing import NamedTuple
 
 _REGULAR = (
-    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 "
-    "278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 "
-    "611 722 667 944 667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 "
-    "556 556 556 556 333 500 278 556 500 722 500 500 500 334 260 334 584"
+    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 "
+    "556 556 278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 "
+    "667 778 722 667 611 722 667 944 667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 "
+    "556 222 222 500 222 833 556 556 556 556 333 500 278 556 500 722 500 500 500 334 260 334 584"
 )
 _BOLD = (
-    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 "
-    "333 333 584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 667 778 722 667 "
-    "611 722 667 944 667 667 611 333 278 333 584 556 333 556 611 556 611 556 333 611 611 278 278 556 278 889 "
-    "611 611 611 611 389 556 333 611 556 778 556 556 500 389 280 389 584"
+    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 "
+    "556 556 333 333 584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 "
+    "667 778 722 667 611 722 667 944 667 667 611 333 278 333 584 556 333 556 611 556 611 556 333 611 "
+    "611 278 278 556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 280 389 584"
 )
 _WIDTHS = {
     bold: {chr(32 + place): int(width) for place, width in enumerate(widths.split())}
@@ -61,12 +61,23 @@ def wrapped(text: str, points: float, limit: float, bold: bool = False) -> list[
     return [*lines, line] if line else lines
 
 
+def balanced(text: str, points: float, limit: float, bold: bool = False) -> list[str]:
+    """Break a text into as few lines as its limit allows, about equally long."""
+    lines = wrapped(text, points, limit, bold)
+    narrower = limit
+    while len(lines) > 1 and len(tried := wrapped(text, points, narrower, bold)) == len(lines):
+        lines, narrower = tried, narrower - 12
+    return lines
+
+
 def _pieces(word: str, points: float, limit: float, bold: bool) -> Iterable[str]:
+    """Break a word that is too wide: after an underscore or a hyphen if it has one, else anywhere."""
     piece = ""
     for char in word:
         if piece and width(piece + char, points, bold) > limit:
-            yield piece
-            piece = ""
+            fits = max(piece.rfind("_"), piece.rfind("-")) + 1 or len(piece)
+            yield piece[:fits]
+            piece = piece[fits:]
         piece += char
     yield piece
 

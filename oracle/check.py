@@ -12,6 +12,7 @@ from startonce.model.reservation import EMPTY, NOTHING, Reservation, State
 from startonce.oracle import machine
 from startonce.oracle.edges import Walked, walk, walk_statements
 from startonce.oracle.faulty import walk_faults
+from startonce.oracle.interleave import CHECK, RACES
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.lockstep import follow
 from startonce.oracle.probes import probe
@@ -125,6 +126,8 @@ def conclude(subject: Subject, parts: Sequence[Part], seed: int, begun: float) -
 def _shorten(subject: Subject, ledger: Ledger) -> None:
     """Re-derive every divergence as the shortest trace that breaks the same clause."""
     for clause, found in list(ledger.divergences.items()):
+        if found.check.startswith((CHECK, RACES)):
+            continue  # its statements are its own, and it is as short as the schedules tried
         if found.check == "probes" and not _follows(subject, found, clause):
             continue  # no trace leads there: its schema was spoiled, or it is beyond what the model limits
         nearest = shortest(subject, found, clause)._replace(clauses=(clause,))

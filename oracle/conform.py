@@ -1,8 +1,8 @@
 """The whole check of a foreign implementation: everything that its capabilities allow.
 
-The walks and the machine of `check.py`; where its callers can be held between statements, every interleaving
-of *its* statements, of two and three callers; where they cannot, real races; and the reported scenarios.
-What its capabilities leave out is not checked, and the report says which capability is missing.
+The walks and the machine of `check.py`; where its callers can be held between statements, every
+interleaving of *its* statements, of two and three callers; where they cannot, real races. What its
+capabilities leave out is not checked, and the report says which capability is missing.
 """
 
 import time
@@ -69,4 +69,3 @@ def between(subject: WireSubject, schedules: int, progress: Progress) -> Part:
         done, how = raced, "races"
     walked = Walked(how, "2 and 3 callers", done.scenarios, done.executed, done.preempted, done.executed)
     return Part((walked,), None, ledger)
-

@@ -19,10 +19,10 @@ Choices = Callable[[Database], Iterable[tuple[Any, ...]]]
 On databases that differ only in their clock readings, not in the order of these, they are as many, and
 each one does the same.
 """
-Covers = Callable[[Step], Hashable]
-"""What a step covers; None is nothing. The clock readings themselves are no matter."""
+Covers = Callable[[Step], frozenset[Hashable]]
+"""What a step covers. The clock readings themselves are no matter."""
 Trace = tuple[Step, ...]
-_Moves = Callable[[Database], tuple[tuple[Hashable, Database | None], ...]]
+_Moves = Callable[[Database], tuple[tuple[frozenset[Hashable], Database | None], ...]]
 
 _LATER = 10**6
 """A clock reading after all those of `canonical`."""
@@ -42,7 +42,7 @@ def traces(start: Database, choices: Choices, covers: Covers) -> list[Trace]:
     """Return traces from a database that together cover all that can be covered from there."""
 
     @cache
-    def moves(place: Database) -> tuple[tuple[Hashable, Database | None], ...]:
+    def moves(place: Database) -> tuple[tuple[frozenset[Hashable], Database | None], ...]:
         """Give for each choice what it covers, and where it leads if it changes anything."""
         steps = [stepped(place, name, tuple(args), _LATER) for name, *args in choices(place)]
         return tuple(
@@ -50,7 +50,7 @@ def traces(start: Database, choices: Choices, covers: Covers) -> list[Trace]:
         )
 
     found: list[Trace] = []
-    covered: set[Hashable] = {None}
+    covered: set[Hashable] = set()
     while trace := _trace(start, choices, covers, moves, covered):
         found.append(trace)
     return found
@@ -62,7 +62,7 @@ def _trace(db: Database, choices: Choices, covers: Covers, moves: _Moves, covere
         for number in path:
             operation, *args = list(choices(db))[number]
             trace.append(stepped(db, operation, tuple(args), len(trace) + 1))
-            covered.add(covers(trace[-1]))
+            covered |= covers(trace[-1])
             db = trace[-1].after
     return tuple(trace)
 
@@ -76,7 +76,7 @@ def _nearest(place: Database, moves: _Moves, covered: set[Hashable]) -> tuple[in
         changing: tuple[int, ...] = ()
         for here, path in frontier:
             for number, (what, there) in enumerate(moves(here)):
-                if what not in covered:
+                if not what <= covered:
                     if there is None:
                         return (*path, number)
                     changing = changing or (*path, number)

@@ -15,7 +15,10 @@ START = 30.0
 
 
 class About(NamedTuple):
-    """What an adapter says of itself. Texts are as they came: show them by `plain`."""
+    """What an adapter says of itself.
+
+    Texts are as they came, to be shown by `plain`; only the title and the reasons are safe already.
+    """
 
     implementation: str
     language: str
@@ -26,6 +29,12 @@ class About(NamedTuple):
     parameter_limit: int | None
     not_applicable: Mapping[str, str]
     join: str | None
+
+    @property
+    def title(self) -> str:
+        """What it is, in one line that is safe to show."""
+        words = (f"{self.implementation} {self.version}", self.language, self.database)
+        return " · ".join(wrong.plain(word, 80) for word in words)
 
 
 def shake(client: Client) -> About:
@@ -55,7 +64,7 @@ def _read(response: dict[str, Any]) -> About | Failed:
         response["database"],
         frozenset(response["capabilities"]),
         response.get("parameter_limit"),
-        response.get("not_applicable", {}),
+        {clause: wrong.plain(why, 200) for clause, why in response.get("not_applicable", {}).items()},
         response.get("join"),
     )
     _consistent(about)

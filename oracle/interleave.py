@@ -195,7 +195,7 @@ class _Tally:
     def _note(self, start: Database, check: str, actions: tuple[Action, ...], seen: Repeated) -> None:
         known = self.found.get(seen.finding.clauses)
         if known is None or _size(actions) < _size(known[0].actions):
-            self.found[seen.finding.clauses] = (_divergence(check, start, actions, seen), seen)
+            self.found[seen.finding.clauses] = (divergence_of(check, start, actions, seen), seen)
 
     def conclude(self, ledger: Ledger, scenarios: int) -> Explored:
         """Tell the ledger, and give what was executed and found."""
@@ -220,7 +220,8 @@ def _size(actions: Sequence[Action]) -> tuple[int, int]:
     return len(actions), sum(action.do != "run" or action.fault is not Fault.NONE for action in actions)
 
 
-def _divergence(check: str, start: Database, actions: tuple[Action, ...], seen: Repeated) -> Divergence:
+def divergence_of(check: str, start: Database, actions: tuple[Action, ...], seen: Repeated) -> Divergence:
+    """Return what was seen of some actions, and is not legal, as a divergence."""
     finding, history = seen.finding, seen.history
     final = next(db for db in reversed(seen.databases) if db is not None)
     answer, database = finding.allowed[0]
@@ -230,7 +231,8 @@ def _divergence(check: str, start: Database, actions: tuple[Action, ...], seen: 
     else:  # it is the database that is wrong
         answers = [event.answer for event in history if isinstance(event, Answered)]
         answer = observed = answers[-1] if answers else GOES_ON
-    return Divergence(finding.clauses, check, start, actions, (answer, database), (observed, final))
+    expected, seen_after = (answer, database), seen.databases[1:]
+    return Divergence(finding.clauses, check, start, actions, expected, (observed, final), seen_after)
 
 
 def explore(

@@ -21,6 +21,7 @@ class Divergence(NamedTuple):
 
     `start` is the database before the first action. `expected` and `observed` are pairs of answer and
     database after. `clauses` are those that the observed step breaks, the first one giving it its name.
+    `seen` are the databases observed after each action, None where the subject could not show it.
     """
 
     clauses: tuple[str, ...]
@@ -29,6 +30,7 @@ class Divergence(NamedTuple):
     actions: tuple[Action, ...]
     expected: tuple[Any, Database]
     observed: tuple[Any, Database]
+    seen: tuple[Database | None, ...] = ()
 
 
 class Verdict(NamedTuple):

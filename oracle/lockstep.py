@@ -34,6 +34,7 @@ class Lockstep:
         self.actions: list[Action] = []
         self.steps: list[Step] = []
         self.judged: list[str] = []
+        self.seen: list[Database] = []
         self._held: dict[str, Held] = {}
         self._late: list[tuple[str, Held]] = []
         subject.put(start)
@@ -56,7 +57,7 @@ class Lockstep:
                 self.subject.unpin()
             case _:
                 self.subject.deny(action.do == "deny")
-        after = self.subject.dump()
+        after = self._dump()
         if after != world.db:
             raise Diverged(self._divergence(["SET-5"], (None, world.db), (None, after)))
         self.world = world
@@ -81,7 +82,7 @@ class Lockstep:
         except UnexpectedStatement as error:
             self.actions.append(action)
             wanted, _ = act(self.world, action._replace(statement=""))
-            after = self.subject.dump()
+            after = self._dump()
             raise Diverged(
                 self._divergence([BLAME[call.operation]], (GOES_ON, wanted.db), (str(error), after))
             ) from error
@@ -114,7 +115,7 @@ class Lockstep:
         return self._compare(world, expected, outcome.answer)
 
     def _compare(self, world: World, expected: Step, answer: Any) -> Step:
-        after = self.subject.dump()
+        after = self._dump()
         step = expected._replace(after=after, answer=answer)
         self.steps.append(step)
         broken = self._judge(step)
@@ -130,6 +131,10 @@ class Lockstep:
             )
         self.world = world
         return step
+
+    def _dump(self) -> Database:
+        self.seen.append(self.subject.dump())
+        return self.seen[-1]
 
     def _judge(self, step: Step) -> list[str]:
         broken = []
@@ -164,7 +169,15 @@ class Lockstep:
         expected: tuple[Any, Database],
         observed: tuple[Any, Database],
     ) -> Divergence:
-        return Divergence(tuple(clauses), self.check, self.start, tuple(self.actions), expected, observed)
+        return Divergence(
+            tuple(clauses),
+            self.check,
+            self.start,
+            tuple(self.actions),
+            expected,
+            observed,
+            tuple(self.seen),
+        )
 
 
 def _number(caller: str) -> int:

@@ -3,17 +3,16 @@
 Plain text of at most 80 columns where the callers are few, the same everywhere.
 """
 
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from startonce.model.clauses import CLAUSES
 from startonce.model.errors import shown
-from startonce.model.interleaving import Action, IllegalAction, World, act
-from startonce.model.operations import Fault, UnexpectedStatement
+from startonce.model.interleaving import Action
+from startonce.model.operations import Fault
 from startonce.model.reservation import Database
 from startonce.oracle.edges import Walked
 from startonce.oracle.ledger import Divergence, Verdict
-from startonce.oracle.tracefile import database_to_json, describe
+from startonce.oracle.tracefile import database_to_json, describe, word
 
 
 class MachineRun(NamedTuple):
@@ -60,20 +59,21 @@ def counts(report: Report) -> list[str]:
     return lines
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """Return one line about a clause."""
+def verdict_line(verdict: Verdict, outcome: str = "") -> str:
+    """Return one line about a clause. `outcome` says more than its status: a known failure."""
     sentence = CLAUSES[verdict.clause].sentence
     if verdict.status in ("holds", "violated"):
         count = f"{verdict.evaluated:,}x"
-        return f"{verdict.clause:<6} {verdict.status:<8} {count:>8}  {sentence}"
+        return f"{verdict.clause:<6} {outcome or verdict.status:<8} {count:>8}  {sentence}"
     return f"{verdict.clause:<6} {verdict.status:<17}  {sentence}"
 
 
-def summary(report: Report) -> list[str]:
+def summary(report: Report, known: int = 0) -> list[str]:
     """Return the closing lines: how many of each, and everything that was not checked, with its reason."""
     n = {s: len(report.of(s)) for s in ("holds", "violated", "not applicable", "not checked")}
+    among = f" ({known} known)" if known else ""
     lines = [
-        f"{len(report.verdicts)} clauses: {n['holds']} hold, {n['violated']} violated, "
+        f"{len(report.verdicts)} clauses: {n['holds']} hold, {n['violated']} violated{among}, "
         f"{n['not applicable']} not applicable, {n['not checked']} not checked"
     ]
     for status in ("not applicable", "not checked"):
@@ -142,7 +142,7 @@ def action_text(action: Action) -> str:
             "allow": "writes are allowed",
         }[action.do]
     args = " ".join(
-        arg if isinstance(arg, str) and arg.isascii() else shown(arg, 24) for arg in action.args
+        arg if isinstance(arg, str) and word(arg) == arg else shown(arg, 24) for arg in action.args
     )
     text = f"{action.operation} {_cut(args, 40)}".strip()
     if action.statement not in ("", action.operation, action.operation.replace("_", " ")):
@@ -156,17 +156,12 @@ def interleaving(divergence: Divergence) -> list[str]:
     """Return a divergence as lines: a column per caller and one for the rows, the last step marked."""
     callers = sorted({a.caller for a in divergence.actions if a.caller}) or ["A"]
     keys = _keys(divergence)
-    world = World(divergence.start)
+    seen = list(divergence.seen[: len(divergence.actions) - 1])
+    seen += [None] * (len(divergence.actions) - 1 - len(seen)) + [divergence.observed[1]]
     cells = []
-    for number, action in enumerate(divergence.actions, 1):
-        last = number == len(divergence.actions)
-        if last:
-            db = divergence.observed[1]
-        else:
-            with suppress(IllegalAction, UnexpectedStatement):
-                world, _ = act(world, action)
-            db = world.db
-        cells.append((number, last, action, _rows_text(db, keys)))
+    for number, (action, db) in enumerate(zip(divergence.actions, seen, strict=True), 1):
+        rows = "" if db is None else _rows_text(db, keys)
+        cells.append((number, number == len(divergence.actions), action, rows))
     widest = max(len(action_text(action)) for _, _, action, _ in cells)
     width = min(max(widest, 8) + 2, 34)
     title = f"row {keys[0]}" if len(keys) == 1 else "rows"
@@ -211,9 +206,9 @@ def _rows_text(db: Database, keys: list[str]) -> str:
     for key in keys:
         row = db.row(key)
         name = f"{shown(key)[1:-1][:16]} " if len(keys) > 1 else ""
-        shown_rows.append(f"{name}{row.run_id[:16]} {row.state}" if row else f"{name}-")
+        shown_rows.append(f"{name}{word(row.run_id)[:16]} {word(row.state)}" if row else f"{name}-")
     for lock in db.locks or ():
-        shown_rows.append(f"lock {lock.run_id}: {lock.holder}{' ended' if lock.ended else ''}")
+        shown_rows.append(f"lock {word(lock.run_id)}: {word(lock.holder)}{' ended' if lock.ended else ''}")
     if db.fence_closed:
         shown_rows.append("fence closed")
     return ", ".join(shown_rows)

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from startonce.model.errors import name_of
 from startonce.model.operations import READS, Call, Ended, Fault, Raised
 from startonce.oracle.misbehaviour import PROTOCOL
-from startonce.oracle.subject import DENY, FAULTS, PROBES, REPLICA, STEPPING, Held, Subject
+from startonce.oracle.subject import STEPPING, Held, Subject
 from startonce.oracle.tracefile import database_from_json
 from startonce.oracle.words import CALLERS, CAPABILITIES, ERRORS, FENCE, LOCKS, OTHER
 
@@ -35,7 +35,8 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 class Server:
     """One conversation about one subject. `about` is told in the handshake, with the capabilities.
 
-    `shared` names the database to further processes, which open it by `open_shared`.
+    `shared` names the database to further processes, which open it by `open_shared`. `named` says that the
+    subject's statements are those of the model, and so are their names.
     """
 
     def __init__(
@@ -44,11 +45,14 @@ class Server:
         about: Mapping[str, str] = ABOUT,
         shared: str | None = None,
         open_shared: Open | None = None,
+        *,
+        named: bool = True,
     ) -> None:
         self.subject = subject
         self._about = about
         self._shared = shared
         self._open = open_shared
+        self._named = named
         self._held: dict[str, Held] = {}
         self._late: dict[str, list[Held]] = {}
 
@@ -69,12 +73,11 @@ class Server:
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
         able = self.subject.capabilities
-        names = {name for name in CAPABILITIES if name in able} | {"clock", "absent", "surrogates"}
-        names -= {STEPPING}
+        names = {name for name in CAPABILITIES if name in able} | {"clock", "surrogates"}
+        if self.subject.absent:
+            names.add("absent")
         if STEPPING in able:
-            names |= {"callers", "stepping", "statements"}
-        for ours, theirs in ((FAULTS, "faults"), (REPLICA, "replica"), (DENY, "deny"), (PROBES, "probes")):
-            names = names | {theirs} if ours in able else names - {theirs}
+            names |= {"callers", "statements"} if self._named else {"callers"}
         found: dict[str, Any] = {"protocol": PROTOCOL, **self._about}
         if self._shared is not None:
             names.add("processes")

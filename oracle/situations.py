@@ -8,15 +8,18 @@ each state, of its own in each. Which of them change something is no matter here
 from collections.abc import Mapping
 from typing import Any
 
-from startonce.model.operations import Call
+from startonce.model.inputs import ALPHABET, RULES, admissible, is_id
+from startonce.model.operations import PROGRAMS, Call
 from startonce.model.reservation import HOLDER_WORDS, Database, Lock, Reservation, State, inventory
 
 NO_TABLE = "no table"
 
 
 def situation(db: Database, call: Call) -> str:
-    """Say in which situation a call with admissible arguments finds a database."""
+    """Say in which situation a call finds a database."""
     operation, args = call.operation, call.args
+    if not admissible(call):
+        return _refused(operation, args)
     if operation in ("fence", "close_fence", "open_fence"):
         return _FENCE[db.fence_closed]
     if operation in ("lock_of", "persist"):
@@ -88,8 +91,8 @@ def _named_runs(db: Database, run_ids: tuple[str, ...]) -> str:
     if not run_ids:
         return "no run ids"
     found = [row.run_id for row in db.rows or () if row.run_id in run_ids]
-    repeat = ", one repeated" if len(set(run_ids)) < len(run_ids) else ""
-    return f"{len(set(run_ids))} of the runs{repeat}: {len(found)} rows, of {len(set(found))}"
+    repeat = ", one named twice" if len(set(run_ids)) < len(run_ids) else ""
+    return f"runs {len(set(run_ids))}{repeat}; rows {len(found)}, of runs {len(set(found))}"
 
 
 def _spent(db: Database, horizon: int, limit: int) -> str:
@@ -113,3 +116,48 @@ def _page(db: Database, after: Any, limit: int) -> str:
     kinds = ", ".join(sorted({entry.kind for entry in rest[:limit]})) or "nothing"
     begun = "" if after is None else "behind an entry: " if len(rest) < len(every) else "behind nothing: "
     return f"{begun}{kinds}{', and more than the limit' if len(rest) > limit else ''}"
+
+
+# --- arguments that break their rules ------------------------------------------------------------------
+
+
+def _refused(operation: str, args: tuple[Any, ...]) -> str:
+    names = PROGRAMS[operation].arguments
+    if names == ("run_ids",):
+        place = next(place for place, value in enumerate(args) if not is_id(value))
+        return f"run id {place + 1} of {len(args)}: {_wrong(args[place])}"
+    name, value = next(pair for pair in zip(names, args, strict=False) if not RULES[pair[0]](pair[1]))
+    if name == "after" and isinstance(value, tuple):
+        if len(value) != 2:
+            return f"after: a list of {len(value)}"
+        part = next(
+            part for part in zip(("its key", "its run id"), value, strict=True) if not is_id(part[1])
+        )
+        return f"after, {part[0]}: {_wrong(part[1])}"
+    return f"{name.replace('_', ' ')}: {_wrong(value)}"
+
+
+_TYPES: Mapping[type, str] = {
+    bool: "a boolean",
+    bytes: "a byte string",
+    float: "a fraction",
+    tuple: "a list",
+    type(None): "null",
+}
+
+
+def _wrong(value: Any) -> str:
+    """Say in what a value is wrong, without showing it."""
+    if type(value) is int:
+        return "a number" if value > 0 else "not above 0"
+    if not isinstance(value, str):
+        return _TYPES.get(type(value), "of another kind")
+    if value in HOLDER_WORDS:
+        return f"the word {value}"
+    if not value:
+        return "empty"
+    odd = next((char for char in value if char not in ALPHABET), None)
+    if odd is not None:
+        where = "first" if value[0] == odd else "last" if value[-1] == odd else "inside"
+        return f"U+{ord(odd):04X} {where}"
+    return "a text" if len(value) <= 200 else "too long"

@@ -59,16 +59,21 @@ def database_from_json(value: dict[str, Any]) -> Database:
     )
 
 
+def word(text: Any) -> str:
+    """Return a text as it is where it is plain ASCII, and shown safely where it is not."""
+    return text if isinstance(text, str) and text.isascii() and text.isprintable() else shown(text)
+
+
 def describe(answer: Any) -> str:
     """Say an answer in a few words, the same for model and subject."""
     match answer:
         case Raised():
-            return f"raised {answer.error}"
+            return f"raised {word(answer.error)}"
         case Reserved():
             row = answer.row
-            return f"{row.run_id} {row.state}, {'created' if answer.created else 'not created'}"
+            return f"{word(row.run_id)} {row.state}, {'created' if answer.created else 'not created'}"
         case Stopped():
-            return answer.reason if answer.done else f"refused: {answer.reason}"
+            return word(answer.reason) if answer.done else f"refused: {word(answer.reason)}"
         case Holding():
             return (
                 "mine"
@@ -78,7 +83,7 @@ def describe(answer: Any) -> str:
                 else "not held"
             )
         case Reservation():
-            return f"{answer.key} {answer.run_id} {answer.state}"
+            return f"{word(answer.key)} {word(answer.run_id)} {answer.state}"
         case tuple():
             return f"[{', '.join(describe(one) for one in answer)}]"
         case str():

@@ -7,9 +7,7 @@ so an edge is one round trip. `perform` puts many edges into a message, and send
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
-from types import MappingProxyType
 from typing import Any, cast
 
 from startonce.model.operations import Call, Ended, Fault
@@ -36,14 +34,12 @@ class WireSubject(Subject):
     """An adapter as a subject. Every method that asks raises `WireError`.
 
     Its capabilities are those of the wire; *stepping* is in them only where the statements are those of the
-    model, and `OWN_STEPS` where they are the adapter's own. `about` is what it says of itself.
+    model. Where they are the adapter's own there is `OWN_STEPS`, and `begin` runs an operation as a whole
+    unless `own_steps` is set. `about` is what the adapter says of itself.
 
     Without *callers* every caller is one and the same. Without *clock* what is shown has the times that the
-    clock passed in would have given; by own steps that holds where all calls of a schedule have one `now`.
+    clock passed in would have given; but where operations are held by own steps times mean nothing then.
     """
-
-    own_steps = False
-    """Whether `begin` holds an operation before the adapter's own statements too, or runs it as a whole."""
 
     def __init__(self, client: Client, command: Sequence[str] = ()) -> None:
         self._client = client
@@ -54,14 +50,11 @@ class WireSubject(Subject):
             client.close()
             raise
         about, able = self.about, self.about.capabilities
-        words = (f"{about.implementation} {about.version}", about.language, about.database)
-        self.name = " · ".join(wrong.plain(word, 80) for word in words)
-        steps = [STEPPING if "statements" in able else OWN_STEPS] if "stepping" in able else []
-        self.capabilities = CORE | (able - {"stepping"}) | frozenset(steps)
+        self.name = about.title
+        self.own_steps = False
         self.absent = "absent" in able
         self.parameter_limit = about.parameter_limit
-        reasons = {clause: wrong.plain(why, 200) for clause, why in about.not_applicable.items()}
-        self.not_applicable = MappingProxyType(reasons)
+        self.not_applicable = about.not_applicable
         self._has = bool(able & LOCKS), bool(able & FENCE)
         read = partial(responses.read_dump, locks=self._has[0], fence=self._has[1])
         self._dumping = Part(requests.request("dump"), "dump", read)
@@ -83,6 +76,20 @@ class WireSubject(Subject):
     def attach(cls, address: str, timeout: float = 10.0) -> "WireSubject":
         """Connect to an adapter that listens on this machine, at HOST:PORT."""
         return cls(Client(Attached(address), timeout))
+
+    @property
+    def own_steps(self) -> bool:
+        """Whether operations are held before the adapter's own statements, or run as a whole."""
+        return self._own_steps
+
+    @own_steps.setter
+    def own_steps(self, wanted: bool) -> None:
+        able = self.about.capabilities
+        self._own_steps = wanted and "stepping" in able and "statements" not in able
+        if "stepping" in able and "statements" not in able:
+            able = able - {"stepping"} | {OWN_STEPS}
+            able = able if wanted else able - {"faults", "replica"}
+        self.capabilities = CORE | able
 
     def join(self) -> "WireSubject":
         """Start another process of the adapter, which shares the database of this one."""
@@ -109,7 +116,14 @@ class WireSubject(Subject):
 
     def put(self, db: Database) -> None:
         """Make the database be exactly this. What is on its way now never lands."""
-        self.later(self._putting(db))
+        self._become(db, self._putting(db))
+
+    def reset(self) -> None:
+        """Leave a database in which no key was ever used."""
+        self._become(NOTHING, done("reset"))
+
+    def _become(self, db: Database, part: Part) -> None:
+        self.later(part)
         self._late.clear()
         if self._times is not None:
             self._times.put(db)
@@ -123,13 +137,6 @@ class WireSubject(Subject):
         if db.fence_closed is not None and not fence:
             self._needs("fence", "a fence")
         return Part(requests.put(db, locks, fence), "put", responses.read_done)
-
-    def reset(self) -> None:
-        """Leave a database in which no key was ever used."""
-        self.later(done("reset"))
-        self._late.clear()
-        if self._times is not None:
-            self._times.put(NOTHING)
 
     def dump(self) -> Database:
         """Show everything in the database; without run locks none of them where there are reservations."""
@@ -150,7 +157,7 @@ class WireSubject(Subject):
 
     def begin(self, caller: int, call: Call) -> Held:
         """Begin an operation: held before statements that are the model's, or else as a whole."""
-        if STEPPING in self.capabilities or self.own_steps:
+        if STEPPING in self.capabilities or self._own_steps:
             return cast(Held, self.hold(caller, call))  # where it is held is asked only if it matters
         return WireWhole(self, self._calling(caller, call), call)
 
@@ -170,22 +177,20 @@ class WireSubject(Subject):
         read = partial(self._read_step, operation=operation)
         part = Part(requests.step(held.caller, fault), "step", read, operation)
         # Before statements of its own a caller may hold a lock for which a dump would have to wait.
-        return self.ran(part, held.call.now, look=STEPPING in self.capabilities)
+        return self.ran(part, held.call.now, look=not self._own_steps)
 
     def ran(self, part: Part, now: int, look: bool = True) -> At | Ended:
         """Ask what runs at a clock reading, and to `look` at the database after it."""
-        found: At | Ended
-        look = look and not self._spoiled
-        found, *dumps = self._ask(part, self._dumping) if look else self._ask(part)
         self._now = now
-        if look:
-            self._dumped(dumps[0])
-        if self._times is None or isinstance(found, At):
+        found: At | Ended
+        if not look or self._spoiled:
+            (found,) = self._ask(part)
             return found
-        if not self._spoiled:
-            with suppress(wrong.AdapterFailed):
-                self.dump()
-        return Ended(self._times.answered(found.answer))
+        found, dump = self._ask(part, self._dumping)
+        self._dumped(dump)
+        if self._times is not None and isinstance(found, Ended):
+            return Ended(self._times.answered(found.answer))
+        return found
 
     def perform(self, edges: Sequence[tuple[Database, Call]]) -> list[tuple[Any, Database]]:
         """Run whole operations of caller A, each from a database; give the answers, and the dumps after.
@@ -222,13 +227,13 @@ class WireSubject(Subject):
             timed.append((self._times.answered(answer), shown))
         return timed
 
-    def race(self, calls: Sequence[tuple[int, Call]]) -> list[Any]:
-        """Run operations of several callers truly at once; give their answers."""
+    def race(self, calls: Sequence[tuple[int, Call]]) -> list[Ended]:
+        """Run operations of several callers truly at once; give what each ended with."""
         self._needs("race", "a race")
         text = requests.race([(CALLERS[caller], call) for caller, call in calls])
-        operations = [call.operation for _, call in calls]
-        (answers,) = self._ask(Part(text, "race", partial(responses.read_race, operations=operations)))
-        return [ended.answer for ended in answers]
+        read = partial(responses.read_race, operations=[call.operation for _, call in calls])
+        found: list[Ended] = self._ask(Part(text, "race", read))[0]
+        return found
 
     def _text(self, do: str, caller: int, call: Call) -> str:
         if not self.carries(call):
@@ -244,9 +249,8 @@ class WireSubject(Subject):
     def land(self, held: Held) -> None:
         """Apply the statement of a caller that went on without its reply; of several the oldest."""
         assert isinstance(held, WireHeld)
-        late = self._late[held.caller]
-        assert late[0] is held, "statements of one caller land in the order in which they were sent"
-        late.pop(0)
+        oldest = self._late[held.caller].pop(0)
+        assert oldest is held, "statements of one caller land in the order in which they were sent"
         self._now = held.call.now
         self.later(done("land", caller=held.caller))
 
@@ -274,8 +278,6 @@ class WireSubject(Subject):
         """Leave a database without our tables."""
         self.later(done("unspoil"))
         self._spoiled = False
-
-    # --- asking -----------------------------------------------------------------------------------------
 
     def later(self, part: Part) -> None:
         """Hold back what answers nothing, until something must be known."""

@@ -1,58 +1,26 @@
-"""The pictures: that they are the model's, that they change with it, and that nothing is cut."""
+"""The lifecycle and the engine: that the picture is the model's and changes with it."""
 
-import os
-import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from itertools import permutations
 from pathlib import Path
 from typing import Any, cast
-from xml.etree import ElementTree
 
 import pytest
+from drawn import SVG, arrows, drawn, groups, outline, texts, title
 
-from startonce.draw import engine
+from startonce.draw import engine, text
 from startonce.draw.automaton import ABSENT, ARGUMENTS, Transition, lifecycle
-from startonce.draw.dot import lifecycle_source, race_source
+from startonce.draw.dot import lifecycle_source
 from startonce.draw.engine import DrawingFailed, EngineMissing, UnknownFormat
 from startonce.draw.pictures import PICTURES, UnknownPicture, render, write
-from startonce.draw.race import Race, race
 from startonce.model import reservation as r
-from startonce.model.operations import CREATE, PROGRAMS, Call, Ended, Program, Reserved, advance
-from startonce.model.reservation import Database, Reservation, State
+from startonce.model.operations import CREATE, PROGRAMS, Call, Program
+from startonce.model.reservation import Database, State
 
 ROOT = Path(__file__).parents[1]
-DIAGRAMS = ROOT / "docs" / "diagrams"
-SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<b>&lt;\"'\\N"
-NAMES = sorted(PICTURES)
-
-
-def drawn(source: str) -> ElementTree.Element:
-    return ElementTree.fromstring(render(source, "svg"))
-
-
-def groups(svg: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
-    return [group for group in svg.iter(f"{SVG}g") if group.get("class") == kind]
-
-
-def title(group: ElementTree.Element) -> str:
-    return group.findtext(f"{SVG}title") or ""
-
-
-def texts(group: ElementTree.Element) -> list[str]:
-    return [(text.text or "").strip() for text in group.iter(f"{SVG}text")]
-
-
-def arrows(svg: ElementTree.Element) -> Counter[tuple[str, str, str]]:
-    """Return (from, label, to) of every edge, as it is drawn."""
-    found = Counter[tuple[str, str, str]]()
-    for edge in groups(svg, "edge"):
-        before, after = title(edge).split("->")
-        found[before, " ".join(texts(edge)), after] += 1
-    return found
 
 
 # --- the lifecycle ------------------------------------------------------------------------------
@@ -207,164 +175,7 @@ def test_release_is_set_off_without_colour() -> None:
     assert sorted(dashes.values()) == [["delete (free)", "purge"], ["release (fence refusal only)"]]
 
 
-# --- the race -----------------------------------------------------------------------------------
-
-
-def _final_answers_by_hand() -> set[tuple[Any, Any]]:
-    """Run every order of two statements each, with nothing but the model's `advance`."""
-    ends = set()
-    for order in set(permutations("AABB")):
-        db = Database(rows=(), locks=())
-        calls: dict[str, Call | Ended] = {
-            "A": Call("reserve", ("k1", "r1"), 0),
-            "B": Call("reserve", ("k1", "r2"), 0),
-        }
-        for caller in order:
-            call = calls[caller]
-            assert isinstance(call, Call)
-            db, calls[caller] = advance(db, call)
-        answers = [call.answer for call in calls.values() if isinstance(call, Ended)]
-        ends.add((answers[0], answers[1]))
-    return ends
-
-
-def test_the_race_is_searched_whole() -> None:
-    graph = race()
-    # Two callers, 0 to 2 statements each: 9 places; all but the first in two versions, by who
-    # was first, save the four in which only one has begun.
-    assert (len(graph.situations), len(graph.moves)) == (13, 16)
-    assert graph.interleavings() == 6
-    ends = [graph.situations[place] for place in graph.finals()]
-    assert {(end.answer("A"), end.answer("B")) for end in ends} == _final_answers_by_hand()
-    assert Counter(move.changed for move in graph.moves) == {True: 2, False: 14}
-
-
-def test_in_every_end_all_have_one_run_and_one_saw_created() -> None:
-    graph = race()
-    rows = []
-    for place in graph.finals():
-        answers = [graph.situations[place].answer(caller) for caller in "AB"]
-        assert sum(answer.created for answer in answers) == 1
-        rows.append({answer.row.run_id for answer in answers})
-        assert graph.agreed(place)
-    assert sorted(rows, key=str) == [{"r1"}, {"r2"}]
-
-
-def test_three_callers_race_too() -> None:
-    graph = race((("A", "r1"), ("B", "r2"), ("C", "r3")))
-    assert graph.interleavings() == 90  # 6! / (2! 2! 2!)
-    assert len(graph.finals()) == 3
-    assert all(graph.agreed(place) for place in graph.finals())
-
-
-def _moved(graph: Race) -> Counter[tuple[int, str, int]]:
-    return Counter((m.before, f"{m.caller}: {m.statement}", m.after) for m in graph.moves)
-
-
-def test_the_race_is_drawn_whole() -> None:
-    graph = race()
-    svg = drawn(race_source(graph))
-    nodes = {int(title(node).split()[0]): texts(node) for node in groups(svg, "node")}
-    assert len(groups(svg, "node")) == len(nodes) == len(graph.situations)
-    drawn_moves = Counter[tuple[int, str, int]]()
-    for (before, label, after), count in arrows(svg).items():
-        drawn_moves[int(before.split()[0]), label, int(after.split()[0])] += count
-    assert drawn_moves == _moved(graph)
-    assert len(groups(svg, "edge")) == len(graph.moves)
-    thick = [texts(edge) for edge in groups(svg, "edge") if edge[1].get("stroke-width") == "4"]
-    assert thick == [["A: insert"], ["B: insert"]]
-    assert nodes[0] == ["no row", "A before insert", "B before insert"]
-    ends = [nodes[place] for place in graph.finals()]
-    assert ends == [
-        ["r1 reserved", "A has r1, created", "B has r1, not created", "same run, created once"],
-        ["r2 reserved", "A has r2, not created", "B has r2, created", "same run, created once"],
-    ]
-    assert [texts(group) for group in groups(svg, "cluster")] == [
-        ["the key means r1"],
-        ["the key means r2"],
-    ]
-
-
-def _overwriting(db: Database, call: Call) -> tuple[Database, Any]:
-    key, run_id = call.args
-    row = Reservation(key, run_id, State.RESERVED, call.now, call.now)
-    return db._replace(rows=(row,)), True
-
-
-def _believing(call: Call) -> Reserved:
-    return Reserved(call.heard[1], created=True)
-
-
-@pytest.mark.parametrize("broken", ["insert", "answer"])
-def test_a_broken_reserve_is_seen_in_the_race(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    today = render(race_source(race()), "svg")
-    program = PROGRAMS["reserve"]
-    if broken == "insert":
-        statements = {**program.statements, "insert": _overwriting}
-        changed = program._replace(statements=statements)
-    else:
-        changed = program._replace(answer=_believing)
-    monkeypatch.setitem(cast("dict[str, Program]", PROGRAMS), "reserve", changed)
-    graph = race()
-    broken_ends = [place for place in graph.finals() if not graph.agreed(place)]
-    assert broken_ends
-    svg = render(race_source(graph), "svg")
-    assert svg != today
-    says = texts(ElementTree.fromstring(svg))
-    assert says.count("NOT AGREED") == len(broken_ends)
-    assert any(line.endswith("ends: NOT all agree.") for line in says)
-
-
-# --- the files ----------------------------------------------------------------------------------
-
-
-def test_the_committed_pictures_are_what_is_drawn_today(tmp_path: Path) -> None:
-    for name in NAMES:
-        for path in write(name, tmp_path / "new"):
-            committed = DIAGRAMS / path.name
-            assert committed.read_bytes() == path.read_bytes(), f"{committed} is out of date"
-    here = {path.name for path in DIAGRAMS.iterdir() if path.suffix in (".svg", ".dot")}
-    assert here == {path.name for path in (tmp_path / "new").iterdir()}
-
-
-def test_the_same_bytes_whatever_the_process(tmp_path: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from startonce.draw.pictures import *\n"
-        "for name in PICTURES: write(name, Path(sys.argv[1]))"
-    )
-    for seed, locale in (("1", "C"), ("2", "de_DE.UTF-8")):
-        env = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale}
-        folder = tmp_path / seed
-        subprocess.run([sys.executable, "-c", script, folder], env=env, check=True, cwd=tmp_path)
-    first = {path.name: path.read_bytes() for path in (tmp_path / "1").iterdir()}
-    assert len(first) == 2 * len(NAMES)
-    assert first == {path.name: path.read_bytes() for path in (tmp_path / "2").iterdir()}
-    for name in NAMES:
-        assert first[f"{name}.svg"] == render(PICTURES[name].source(), "svg")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_svg_stands_alone_on_a_white_page(name: str) -> None:
-    content = render(PICTURES[name].source(), "svg")
-    svg = ElementTree.fromstring(content)
-    assert svg.tag == f"{SVG}svg"
-    for element in svg.iter():
-        assert not {key for key in element.attrib if key.endswith(("href", "src"))}
-        assert element.tag not in {f"{SVG}image", f"{SVG}use", f"{SVG}script", f"{SVG}style"}
-    fonts = {text.get("font-family", "") for text in svg.iter(f"{SVG}text")}
-    assert {family.split(",")[1] for family in fonts} == {"Arial"}
-    text = content.decode()
-    plain = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)
-    for foreign in ("://", "url(", "<!", "graphviz", str(ROOT)):
-        assert foreign not in plain
-    _, _, width, height = (float(number) for number in svg.attrib["viewBox"].split())
-    assert width <= 900  # points: 1200 pixels
-    page = next(svg.iter(f"{SVG}polygon"))
-    corners = [[float(n) for n in pair.split(",")] for pair in page.attrib["points"].split()]
-    across, down = zip(*corners, strict=True)
-    assert page.get("fill") == "white"
-    assert max(across) - min(across) == pytest.approx(width, abs=1)
-    assert max(down) - min(down) == pytest.approx(height, abs=1)
+# --- labels, formats, errors ---------------------------------------------------------------------
 
 
 def test_labels_are_escaped() -> None:
@@ -372,43 +183,46 @@ def test_labels_are_escaped() -> None:
     graph = lifecycle({**PROGRAMS, "claim": Program((), statement)})
     assert ("reserved", NASTY, "started") in arrows(drawn(lifecycle_source(graph)))
 
-    run = "r1"
-    svg = drawn(race_source(race(((f"A{NASTY}", run), ("B", "r2")))))
-    nodes = groups(svg, "node")
-    assert len(nodes) == 13
-    assert [f"A{NASTY} before insert", "B before insert"] == texts(nodes[0])[1:]
-    assert f"the key means {run}" in texts(svg)
-    assert any(f"A{NASTY} has {run}, created" in texts(node) for node in nodes)
-    assert sum(arrows(svg).values()) == 16
-    assert {label for _, label, _ in arrows(svg) if label.startswith("A")} == {
-        f"A{NASTY}: insert",
-        f"A{NASTY}: read back",
-    }
+
+def test_what_is_not_ascii_is_drawn_as_its_escape_and_no_width_is_guessed() -> None:
+    assert text.drawn("“é”…\n\0") == '"\\xe9"...\\n\\x00'
+    statement = {"\u202e\u2713": PROGRAMS["claim"].statements["claim"]}
+    graph = lifecycle({**PROGRAMS, "claim": Program((), statement)})
+    assert ("reserved", "\\u202e\\u2713", "started") in arrows(drawn(lifecycle_source(graph)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_png_is_drawn_at_most_1200_wide(name: str, tmp_path: Path) -> None:
-    (path,) = write(name, tmp_path, ("png",))
-    content = path.read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    assert int.from_bytes(content[16:20], "big") <= 1200
+def test_the_widths_are_those_of_the_engine() -> None:
+    """The engine makes a box as wide as its text; so its width is known for every letter."""
+    letters = "".join(map(chr, range(32, 127)))
+    for bold in (False, True):
+        label = text.markup([text.Line(letters, 20, bold)])
+        node = f"digraph {{ a [label={label} shape=box fontname=Helvetica margin=0 width=0 height=0] }}"
+        box = outline(groups(drawn(node), "node")[0])
+        assert box is not None
+        assert box.right - box.left == pytest.approx(text.width(letters, 20, bold), rel=0.01)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_dot_is_the_source(name: str) -> None:
-    source = PICTURES[name].source()
+def test_text_is_broken_into_lines_that_fit() -> None:
+    words = "a lock whose taker did not crash is executed under " + "x" * 60
+    for limit in (40, 100, 1000):
+        lines = text.wrapped(words, 14, limit)
+        assert all(text.width(line, 14) <= limit for line in lines)
+        assert "".join(lines).replace(" ", "") == words.replace(" ", "")
+    assert text.balanced("one two three four", 14, 90) == ["one two", "three four"]
+    assert text.wrapped("", 14, 100) == []
+    assert text.cut("abcdefgh", 5) == "ab..."
+
+
+def test_dot_is_the_source() -> None:
+    source = PICTURES["lifecycle"].source()
     assert render(source, "dot").decode() == source
     assert source.startswith("digraph ")
-    assert "\n" not in PICTURES[name].title
-
-
-# --- the errors ---------------------------------------------------------------------------------
 
 
 def test_unknown_names_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UnknownPicture, match="no picture 'moon': choose from lifecycle, reserve-r"):
+    with pytest.raises(UnknownPicture, match="no picture 'moon': choose from legend, lifecycle, "):
         write("moon", tmp_path / "new")
-    with pytest.raises(UnknownFormat, match="as 'pdf': choose from svg, dot, png"):
+    with pytest.raises(UnknownFormat, match="as 'pdf': choose from svg, dot, png, mermaid"):
         write("lifecycle", tmp_path / "new", ("svg", "pdf"))
     assert not (tmp_path / "new").exists()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters import OURS, command, looped
 from test_edges import HELD, WHOLE
-from wire import OURS, command, looped
 
 from startonce.model.operations import INVALID, UNKNOWN, Call, Ended, Fault, Reserved
 from startonce.model.reservation import EMPTY, NOTHING, Database, Reservation, State

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from adapters import command, example
 from test_wire import ROW, edges_of_the_default_scope
-from wire import command, example
 
 from startonce.model.operations import UNKNOWN, Call, Ended
 from startonce.model.reservation import EMPTY, NOTHING, Database, Lock, State
@@ -244,6 +244,17 @@ def test_an_operation_by_own_steps_begins_whole_unless_they_are_wanted(stepping:
     assert held.statement == "leap"
 
 
+def test_by_own_steps_there_are_faults_only_while_operations_are_held() -> None:
+    script = STEPS.replace('"stepping", ', '"stepping", "faults", "replica", ')
+    with closing(WireSubject.start(command(script))) as subject:
+        assert {"stepping", "faults", "replica"}.isdisjoint(subject.capabilities)
+        subject.own_steps = True
+        assert subject.capabilities >= {OWN_STEPS, "faults", "replica"}
+        assert STEPPING not in subject.capabilities
+        subject.own_steps = False
+        assert {"stepping", "faults", "replica"}.isdisjoint(subject.capabilities)
+
+
 def test_the_work_of_a_start_shows_its_run(stepping: WireSubject) -> None:
     held = stepping.hold(0, Call("start", ("k1",), 5))
     found = held.at()
@@ -253,7 +264,7 @@ def test_the_work_of_a_start_shows_its_run(stepping: WireSubject) -> None:
 
 def test_a_race_gives_the_answer_of_each_caller(stepping: WireSubject) -> None:
     call = Call("claim", ("k1", "r1"), 5)
-    assert stepping.race([(0, call), (1, call)]) == [True, UNKNOWN]
+    assert stepping.race([(0, call), (1, call)]) == [Ended(True), Ended(UNKNOWN)]
     with pytest.raises(BadResponse, match=r"3 calls in it"):
         stepping.race([(0, call), (1, call), (2, call)])
 

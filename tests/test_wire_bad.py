@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters import command
 from test_wire import gone
 from test_wire_page import table
-from wire import command
 
 from startonce.model.errors import StartOnceError
 from startonce.model.operations import Call
@@ -576,3 +576,16 @@ HELLO["database"] = str(child.pid)
 
 def test_done_is_what_answers_nothing() -> None:
     assert done("deny", denied=True).text == '{"do":"deny","denied":true}'
+
+
+def test_what_an_adapter_says_of_itself_is_shown_safely() -> None:
+    raw = {
+        **HELLO,
+        "implementation": "a\x1b[31mb",
+        "database": "Bäse" * 50,
+        "not_applicable": {"STA-2": "no\nreplica"},
+    }
+    subject = WireSubject.start(command(script("", raw)))
+    assert subject.name == "a\\x1b[31mb 1 · Python · " + "B\\xe4se" * 10 + "B\\xe4s..."
+    assert subject.not_applicable == {"STA-2": "no\\nreplica"}
+    subject.close()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from wire import PAGE, command, example, fits
+from adapters import PAGE, command, example, fits
 
 from startonce.impl import start as answers
 from startonce.model.inputs import RULES

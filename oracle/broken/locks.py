@@ -85,7 +85,7 @@ def _free_believes_any_lock(now: int, key: str) -> Operation[Stopped]:
 def _free_gives_up_its_own(now: int, key: str) -> Operation[Stopped]:
     found = yield from op.read_both(key)
     if found is not None and found[1] is not None:
-        return Stopped(False, "it has a lock")
+        return Stopped(False, "a free holds its lock")
     return (yield from op.free(key, now))
 
 

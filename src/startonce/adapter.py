@@ -10,20 +10,24 @@ import sys
 from collections.abc import Sequence
 
 from startonce import __version__
+from startonce.oracle.mutants import STORES
 from startonce.oracle.serve import Server, serve_port, serve_streams
 from startonce.own import SqlSubject
 
 
-def server(database: str) -> Server:
-    """Return a server of our implementation on a database, a path or `:memory:`."""
-    subject = SqlSubject(database)
+def server(database: str, mutant: str | None = None) -> Server:
+    """Return a server of our implementation, or of a broken one, on a database: a path or `:memory:`."""
+    broken = None if mutant is None else STORES[mutant]
+    subject = SqlSubject(database) if broken is None else broken.subject(database, held=True)
     about = {
-        "implementation": "startonce",
+        "implementation": "startonce" if mutant is None else f"a mutant: {mutant}",
         "language": "Python",
         "version": __version__,
         "homepage": "",
         "database": f"SQLite {sqlite3.sqlite_version}, {'in memory' if subject.in_memory else 'a file'}",
     }
+    if broken is not None:
+        return Server(subject, about, named=not broken.own)
     if subject.in_memory:
         return Server(subject, about)
     return Server(subject, about, database, SqlSubject)
@@ -38,8 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--listen", type=int, metavar="PORT", help="listen on this port of 127.0.0.1; 0: any"
     )
+    parser.add_argument("--mutant", choices=STORES, metavar="NAME", help="serve a broken implementation")
     chosen = parser.parse_args(arguments)
-    serving = server(chosen.database)
+    serving = server(chosen.database, chosen.mutant)
     try:
         if chosen.listen is None:
             serve_streams(serving)

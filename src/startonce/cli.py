@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from startonce import __version__, exploring, memory, mutating, record, traceability
+from startonce import __version__, conforming, exploring, memory, mutating, record, traceability
 from startonce.checking import check as run_check
 from startonce.checking import work_of
+from startonce.cli_conform import conform
 from startonce.console import EXITS, STYLES, guarded, out, progress, usage
 from startonce.draw import pictures
 from startonce.impl.statements import ALL
@@ -22,7 +23,6 @@ from startonce.oracle import report as reports
 from startonce.oracle import tracefile
 from startonce.oracle.check import FULL, NOT_REPEATED, QUICK
 from startonce.oracle.ledger import Divergence, Verdict
-from startonce.oracle.lockstep import follow
 from startonce.oracle.reported import REPORTED
 from startonce.own import SqlSubject
 
@@ -93,10 +93,17 @@ def check(
         raise typer.Exit(3)
 
 
-@app.command(epilog="Example: startonce replay CLM-4.trace.json")
+app.command(epilog="Example: startonce conform --junit conform.xml -- node adapter.mjs")(conform)
+
+
+@app.command(epilog="Example: startonce replay CLM-4.trace.json -- node adapter.mjs")
 @guarded
 def replay(
     trace: Annotated[Path | None, typer.Argument(help="A trace file, as `check` saves them.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="After --: the adapter to replay on; by default ours.")
+    ] = None,
+    attach: Annotated[str | None, typer.Option(help="HOST:PORT of an adapter that you started.")] = None,
     database: Annotated[
         str, typer.Option(help="The SQLite file to replay on; by default one in memory.")
     ] = ":memory:",
@@ -104,7 +111,7 @@ def replay(
         str | None, typer.Option(help="Play a public bug report instead, as B13: see docs/track-record.md.")
     ] = None,
 ) -> None:
-    """Repeat a trace on the SQL implementation and say whether it still diverges from the model."""
+    """Repeat a trace on our implementation or on an adapter, and say whether it still diverges."""
     if reported is not None:
         if reported not in REPORTED:
             usage(f"there is no report {shown(reported)}: {', '.join(REPORTED)}")
@@ -116,9 +123,10 @@ def replay(
     if trace is None:
         usage("name a trace file, or a report by --reported")
     start, actions, last = tracefile.load(trace)
-    subject = SqlSubject(database)
+    asked = conforming.Asked(tuple(command or ()), attach)
+    subject = conforming.opened(asked) if command or attach else SqlSubject(database)
     try:
-        found = follow(subject, actions, start, "replay")
+        found = conforming.again(subject, start, actions, last["check"])
     except IllegalAction as error:
         raise tracefile.BadTrace(trace.name, 2, f"no such interleaving: {error}") from error
     finally:
@@ -162,9 +170,9 @@ def explore(
     """Explore starting runs: every interleaving of a scope, every property, every shortest trace."""
     if lock not in ("transient", "durable", "both"):
         usage(f"--lock {shown(lock)}: transient, durable, or both")
-    for one in hazard or []:
-        if one not in exploring.HAZARD_IDS:
-            usage(f"there is no hazard {shown(one)}: {', '.join(exploring.HAZARD_IDS)}")
+    for identifier in hazard or []:
+        if identifier not in exploring.HAZARD_IDS:
+            usage(f"there is no hazard {shown(identifier)}: {', '.join(exploring.HAZARD_IDS)}")
     if hazards or hazard:
         shown_ones = [found for found in exploring.hazards() if not hazard or found.hazard.id in hazard]
         for found in shown_ones:

@@ -12,6 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from startonce.model.errors import StartOnceError
 from startonce.oracle import tracefile
+from startonce.oracle.baseline import BadBaseline
+from startonce.oracle.jsonlines import BadReport
 
 EXITS = (
     "Exit codes: 0 holds · 1 violated or diverged · 2 usage · 3 undetermined: nothing was checked, or "
@@ -21,7 +23,13 @@ EXITS = (
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-STYLES = {"holds": "green", "violated": "bold red", "not applicable": "dim", "not checked": "yellow"}
+STYLES = {
+    "known": "yellow",
+    "holds": "green",
+    "violated": "bold red",
+    "not applicable": "dim",
+    "not checked": "yellow",
+}
 
 
 P = ParamSpec("P")
@@ -34,7 +42,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except tracefile.BadTrace as error:
+        except (tracefile.BadTrace, BadBaseline, BadReport) as error:
             message, code = str(error), 2
         except (StartOnceError, OSError) as error:
             message, code = str(error), 4

@@ -127,6 +127,7 @@ class SqlHeld:
         self._operation = operation
         self.statement: str | None = None
         self._request: tuple[Statement, tuple[Any, ...]]
+        self._on_their_way: list[tuple[Statement, tuple[Any, ...]]] = []
         self.refused: Ended | None = None
         try:
             self._request = next(operation)
@@ -136,6 +137,11 @@ class SqlHeld:
             self.refused = Ended(raised(error))
         else:
             self.statement = self._request[0].name
+
+    @property
+    def writes(self) -> bool:
+        """Whether the next statement writes."""
+        return self.refused is None and self._request[0].writes
 
     def step(self, fault: Fault = Fault.NONE) -> Ended | None:
         """Run the next statement under a fault."""
@@ -147,7 +153,7 @@ class SqlHeld:
                     rows = self._database.run(*self._request)
                 else:
                     if fault is Fault.LATE:
-                        self._on_its_way = self._request
+                        self._on_their_way.append(self._request)
                     rows = self._subject.run_under(fault, self._database, self._request)
             except StartOnceError as error:
                 self._request = self._operation.throw(error)
@@ -166,9 +172,9 @@ class SqlHeld:
         self._operation.close()
 
     def land(self) -> None:
-        """Run the statement that was on its way, for nobody: what it answers is lost."""
+        """Run the oldest statement that is on its way, for nobody: what it answers is lost."""
         try:
-            self._database.run(*self._on_its_way)
+            self._database.run(*self._on_their_way.pop(0))
         except (NotApplied, TableMissing):
             return
 
@@ -277,9 +283,16 @@ class SqlSubject(Subject):
 
     def dump(self) -> Database:
         """Show everything in the database, by statements of its own."""
+        if self.in_memory:
+            return self._shown()
+        self.observer.connection.execute("BEGIN")  # one snapshot, and one lock for all of the reads
+        try:
+            return self._shown()
+        finally:
+            self.observer.connection.execute("COMMIT")
+
+    def _shown(self) -> Database:
         execute = self.observer.connection.execute
-        if not self.in_memory:
-            execute("BEGIN")  # one snapshot, and one lock for all of the reads
         ((version,),) = execute("PRAGMA schema_version")
         if version != self._schema_version:
             self._schema_version = version
@@ -292,8 +305,6 @@ class SqlSubject(Subject):
             locks = tuple([Lock(r, k, h, bool(e), v, c) for r, k, h, e, v, c in execute(_DUMP_LOCKS)])
         if sql.FENCE in there:
             closed = any(c for (c,) in execute(_DUMP_FENCE))
-        if not self.in_memory:
-            execute("COMMIT")
         return Database(rows, locks, closed)
 
     def dump_rows(self) -> tuple[Any, ...]:
