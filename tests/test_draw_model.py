@@ -43,6 +43,7 @@ def test_the_flow_has_every_statement_and_every_answer_that_exploration_sees() -
         Budget(flips=1, refusals=2),
         Budget(unknowns=1, flips=1),
         Budget(cancels=1),
+        Budget(frees=1),
     ):
         for _, event, _ in walked(Scope(budget=budget)):
             if 0 <= event.who < 2 and event.fault != "crashes before it":

@@ -81,6 +81,19 @@ def test_statements_of_one_caller_after_another_become_whole_operations() -> Non
     assert list(played([vector], SqlSubject())) == []
 
 
+def test_a_caller_that_is_held_while_another_goes_on_makes_an_interleaved_vector() -> None:
+    name = "claim without the run id"
+    subject = STORES[name].subject()
+    found = shortest(subject, diverging(name))
+    subject.close()
+    assert [action.caller for action in found.actions] == ["A", "B"]
+    steps = fits(vector_of(found))["steps"]
+    assert vector_of(found)["interleaved"] is True
+    assert [(step["caller"], step["statement"]) for step in steps] == [("A", "insert"), ("B", "claim")]
+    assert steps[0]["goes_on"] is True
+    assert steps[1]["answer"] is False
+
+
 HELD = (
     Action("run", "A", "reserve", ("k1", "r1"), 1, "insert"),
     Action("run", "B", "claim", ("k1", "r1"), 2, "claim", Fault.LOST),
@@ -233,6 +246,22 @@ def test_where_nothing_new_can_be_reached_another_trace_begins() -> None:
         ["reserve", "claim", "take_lock", "lock_of"],
     ]
     assert [step.call.now for step in found[1]] == [1, 2, 3, 4]
+
+
+def test_a_trace_takes_the_nearest_step_that_is_new_and_first_what_changes_nothing() -> None:
+    def choices(db: Database) -> Iterator[tuple[Any, ...]]:
+        yield from (("reserve", "k1", "r1"), ("claim", "k1", "r1"), ("settle", "r1"), ("read", "k1"))
+
+    def covers(step: Step) -> frozenset[Any]:
+        row = step.after.row("k1")
+        return frozenset(
+            {(step.call.operation, row and row.state)} if row is None or row.state != "started" else ()
+        )
+
+    (trace,) = traces(EMPTY, choices, covers)
+    of_no_row, of_a_reserved_one = ["claim", "settle", "read"], ["reserve", "read"]
+    of_a_spent_one = ["settle", "reserve", "claim", "read"]
+    assert [step.call.operation for step in trace] == of_no_row + of_a_reserved_one + of_a_spent_one
 
 
 def test_what_differs_in_the_clock_alone_is_one_place() -> None:

@@ -84,6 +84,9 @@ def test_the_schema_refuses_what_is_no_step(operation: str, change: Json) -> Non
     assert not valid(content)
 
 
+SIZES = [(4, 710), (9, 278), (7, 525)]
+"""Vectors and steps of each file."""
+
 IDS = [
     "reservations/edges",
     "reservations/no-table",
@@ -110,6 +113,13 @@ IDS = [
 
 def test_an_id_is_given_once_and_stays() -> None:
     assert [vector["id"] for vector in committed()] == IDS
+
+
+def test_the_files_are_as_small_as_they_were() -> None:
+    """More steps than here are more than are needed; fewer are fewer kinds."""
+    found = [json.loads(file.read_text("utf-8"))["vectors"] for file in FILES]
+    assert [(len(some), sum(len(one["steps"]) for one in some)) for some in found] == SIZES
+    assert len(found[0][0]["steps"]) == 672
 
 
 def test_a_vector_begins_without_rows_or_without_a_table() -> None:

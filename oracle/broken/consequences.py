@@ -46,6 +46,13 @@ def _takes_silence_for_closed(request: Any, clock: Clock) -> Generator[Any, Any,
         return [(1,)]
 
 
+def _takes_silence_for_open(request: Any, clock: Clock) -> Generator[Any, Any, Any]:
+    try:
+        return (yield request)
+    except Unreadable:
+        return []
+
+
 def _only_who_created_claims(key: str, mint: Mint, clock: Clock) -> Start:
     created: list[Any] = []
 
@@ -162,6 +169,13 @@ CONSEQUENCES: dict[str, Undutiful] = {
         "executes once",
         Starts(_sends_the_release_again),
         ("B32",),
+    ),
+    "an unreadable fence is open": Undutiful(
+        "STA-11",
+        "a fence that cannot be read lets starts through, so that its outage stops nobody",
+        _scope(callers=1, refusals=1, flips=1),
+        "drained stays idle",
+        with_("read fence", _takes_silence_for_open),
     ),
 }
 """What follows from duties and store, broken under the durable lock that the real starts have."""
