@@ -56,7 +56,7 @@ def statement(writes: bool) -> Look:
     return {"shape": "box", "style": "filled", "fillcolor": WHITE, "penwidth": "3" if writes else "1"}
 
 
-FAULTY: Look = {"style": "filled", "fillcolor": ORANGE, "color": RED}
+FAULTY: Look = {"style": "filled,dashed", "fillcolor": ORANGE, "color": RED}
 """What a fault strikes, over the look of what it strikes."""
 
 WORK: Look = {"shape": "box", "style": "filled", "fillcolor": INK, "fontcolor": WHITE}

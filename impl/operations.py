@@ -194,6 +194,8 @@ def persist(run_id: str, holder: str, result: str) -> Operation[bool]:
     """Mark an execution ended and keep its result, a JSON text (LCK-1)."""
     check("run id", run_id)
     check_token(holder)
+    if type(result) is not str:
+        raise InvalidValue("result", result, "not a JSON text")
     try:
         return _changed_one(sql.PERSIST, (yield sql.PERSIST, (result, run_id, holder)))
     except TableMissing:
@@ -306,6 +308,8 @@ def inventory(after: tuple[str, str] | None, limit: int) -> Operation[tuple[Entr
     """Read a page of what a drain must wait for or explain, in order of (key, run id) (INV)."""
     check_count("limit", limit)
     if after is not None:
+        if not isinstance(after, tuple | list) or len(after) != 2:
+            raise InvalidValue("after", after, "not the key and the run id of an entry")
         check("key", after[0])
         check("run id", after[1])
     start = after or ("", "")

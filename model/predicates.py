@@ -7,7 +7,8 @@ what needs several steps is here.
 from collections.abc import Iterator, Sequence
 
 from startonce.model import predicates_inputs, predicates_reads, predicates_rows
-from startonce.model.operations import Reserved
+from startonce.model.inputs import admissible
+from startonce.model.operations import INVALID, Reserved
 from startonce.model.reservation import Reservation
 from startonce.model.step import ALWAYS, BY_OPERATION, GOES_ON, RESERVED, Step, key_and_run, rows_of
 
@@ -16,7 +17,13 @@ WHERE = (predicates_rows, predicates_reads, predicates_inputs)
 
 
 def judge(step: Step) -> Iterator[tuple[str, bool]]:
-    """Give each clause that says something about a step, and whether the step keeps it."""
+    """Give each clause that says something about a step, and whether the step keeps it.
+
+    Of a call that was rightly refused for its input nothing else is asked.
+    """
+    if step.answer == INVALID and not admissible(step.call):
+        yield "IN-1", step.statement is None and step.before == step.after
+        return
     for clause, predicate in (*BY_OPERATION.get(step.call.operation, ()), *ALWAYS):
         verdict = predicate(step)
         if verdict is not None:
