@@ -236,3 +236,29 @@ def test_explore_shows_every_hazard(tmp_path: Path) -> None:
     for number in range(1, 10):
         assert f"\nH{number}  " in "\n" + done.stdout
     assert "NOT AS DOCUMENTED" not in done.stdout
+
+
+def test_a_public_bug_report_is_played_again(tmp_path: Path) -> None:
+    done = startonce("replay", "--reported", "B13", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "B13: answered as it must be" in done.stdout
+    unknown = startonce("replay", "--reported", "B99", cwd=tmp_path)
+    assert unknown.returncode == 2
+    neither = startonce("replay", cwd=tmp_path)
+    assert neither.returncode == 2
+
+
+def test_one_hazard_is_shown(tmp_path: Path) -> None:
+    done = startonce("explore", "--hazard", "H6", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("H6  ") == 2
+    assert "H7" not in done.stdout
+    assert startonce("explore", "--hazard", "H99", cwd=tmp_path).returncode == 2
+
+
+def test_the_clauses_are_written_with_where_each_one_stands(tmp_path: Path) -> None:
+    done = startonce("clauses", "--json", "clauses.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    traced = json.loads((tmp_path / "clauses.json").read_text("utf-8"))["clauses"]
+    assert [one["clause"] for one in traced] == list(CLAUSES)
+    assert all(one["model"] and one["checks"] and one["mutants"] and one["pictures"] for one in traced)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from startonce import traceability
 from startonce.checker import retry
 from startonce.specification import SECTIONS, generated
 
@@ -34,3 +35,13 @@ def test_a_lost_release_is_not_repeated_and_a_lost_insert_not_under_the_same_id(
     assert len(insert.trace) == 12
     assert retry.answer("insert", "start over").allowed
     assert retry.answer("take", "repeat it").allowed
+
+
+def test_no_cell_of_the_traceability_table_is_empty() -> None:
+    for one in traceability.table():
+        assert one.model, f"{one.clause}: the model says it nowhere"
+        assert one.checks, f"{one.clause}: nothing holds it"
+        assert one.mutants, f"{one.clause}: no mutant dies by it"
+        assert one.pictures, f"{one.clause}: no picture shows it"
+        for picture in one.pictures:
+            assert (PAGE.parent / "diagrams" / f"{picture}.svg").exists()

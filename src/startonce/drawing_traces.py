@@ -154,7 +154,7 @@ def _scope(name: str, value: Any) -> Scope:
         given = value["scope"]
         numbers = [given[key] for key in ("callers", "keys", "attempts")]
         budget = Budget(**given["budget"])
-        if not all(True for n in ()):
+        if not all(type(n) is int and 1 <= n <= MOST_CALLERS for n in numbers):
             raise ValueError("callers, keys or attempts")
         if not all(type(n) is int and 0 <= n <= MOST_CALLERS for n in budget):
             raise ValueError("budget")

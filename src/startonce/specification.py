@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from startonce import traceability
 from startonce.checker import retry
 from startonce.checker.starts import columns
 from startonce.exploring import hazards
@@ -31,6 +32,22 @@ def clauses() -> str:
     """Return the clauses as a table."""
     rows = [f"| {one.id} | {one.kind} | {one.sentence} |" for one in CLAUSES.values()]
     return "\n".join(["| clause | kind | |", "|---|---|---|", *rows])
+
+
+def traced() -> str:
+    """Return for every clause where the model says it, what holds it, what dies by it, what shows it."""
+    lines = [
+        "| clause | the model says it in | held by | mutants that die by it | seen in |",
+        "|---|---|---|---|---|",
+    ]
+    for one in traceability.table():
+        said = "<br>".join(
+            f"[`{place.partition(': ')[2]}`](../{place.partition(': ')[0]})" for place in one.model
+        )
+        held = "<br>".join(f"`{check}`" if " " in check else check for check in one.checks)
+        seen = "<br>".join(f"[{name}](diagrams/{name}.svg)" for name in one.pictures)
+        lines.append(f"| {one.clause} | {said} | {held} | {'<br>'.join(one.mutants)} | {seen} |")
+    return "\n".join(lines)
 
 
 def properties() -> str:
@@ -92,6 +109,7 @@ def _block(trace: tuple[Event, ...]) -> str:
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "operations": operations,
     "clauses": clauses,
+    "traceability": traced,
     "properties": properties,
     "retries": retries,
     "hazards": hazard_traces,
