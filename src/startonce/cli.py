@@ -9,12 +9,23 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from startonce import __version__, conforming, exploring, memory, mutating, record, traceability
+from startonce import (
+    __version__,
+    conforming,
+    drawing,
+    drawing_traces,
+    exploring,
+    memory,
+    mutating,
+    record,
+    traceability,
+)
 from startonce.checking import check as run_check
 from startonce.checking import work_of
 from startonce.cli_conform import conform
 from startonce.console import EXITS, STYLES, guarded, out, progress, usage
 from startonce.draw import pictures
+from startonce.draw.engine import FORMATS
 from startonce.impl.statements import ALL
 from startonce.model.clauses import CLAUSES
 from startonce.model.errors import shown
@@ -265,19 +276,29 @@ def clauses(
 @app.command(epilog="Example: startonce draw lifecycle --format svg --out pictures")
 @guarded
 def draw(
-    what: Annotated[str | None, typer.Argument(help="A picture; by default all.")] = None,
-    format_: Annotated[list[str] | None, typer.Option("--format", help="svg, dot or png.")] = None,
+    what: Annotated[
+        str | None, typer.Argument(help="A picture, or a trace file; by default every picture.")
+    ] = None,
+    format_: Annotated[
+        list[str] | None, typer.Option("--format", help="svg, dot, png, or mermaid where there is one.")
+    ] = None,
     folder: Annotated[Path, typer.Option("--out", help="The folder to write to.")] = Path(),
 ) -> None:
-    """Draw the pictures from the model."""
-    if what is not None and what not in pictures.PICTURES:
-        usage(f"there is no picture {shown(what)}: {', '.join(pictures.PICTURES)}")
+    """Draw the pictures from the model, or a trace of yours."""
+    every = drawing.every()
+    if what is not None and what not in every and Path(what).exists():
+        every = drawing_traces.of_file(Path(what))
+    elif what is not None:
+        if what not in every:
+            usage(f"there is no picture and no file {shown(what)}: {', '.join(every)}")
+        every = {what: every[what]}
     formats = tuple(format_ or ("svg", "dot"))
     for one in formats:
-        if one not in ("svg", "dot", "png"):
-            usage(f"there is no format {shown(one)}: svg, dot, png")
-    for name in [what] if what else pictures.PICTURES:
-        for path in pictures.write(name, folder, formats):
+        if one not in (*FORMATS, pictures.MERMAID):
+            usage(f"there is no format {shown(one)}: {', '.join((*FORMATS, pictures.MERMAID))}")
+    for name, picture in every.items():
+        wanted = tuple(one for one in formats if what is not None or one in picture.formats)
+        for path in pictures.write(name, folder, wanted, every):
             out.print(escape(str(path)))
 
 
