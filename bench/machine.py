@@ -65,9 +65,11 @@ class Recorded(SqlSubject):
         self.tape.append(shown)
         return shown
 
-    def begin(self, caller: int, call: Call) -> Held:  # type: ignore[override]
+    def begin(self, caller: int, call: Call) -> Held:
         """Begin an operation."""
-        return RecordedHeld(super().begin(caller, call), self.tape)
+        held = super().begin(caller, call)
+        assert isinstance(held, SqlHeld)
+        return RecordedHeld(held, self.tape)
 
     def land(self, held: Held) -> None:
         """Apply a late statement."""

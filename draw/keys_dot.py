@@ -58,10 +58,10 @@ def keys_source(found: Keys) -> str:
         merged.setdefault((change.before, change.after), []).append(change.statement)
     for (before, after), statements in merged.items():
         words = ", ".join(sorted(statements))
-        curve, label = _way(before, after)
+        curve, at, side = _way(before, after)
         its = {**_look(Change(before, statements[0], after)), "fontsize": "13"}
-        beside = width(words, 13) / 2 if before.row == after.row else 0.0
-        arrow(dot, _name(before), _name(after), curve, its, plain(words), (label[0] + beside, label[1]))
+        label = (at[0] + side * width(words, 13) / 2, at[1])
+        arrow(dot, _name(before), _name(after), curve, its, plain(words), label)
     return str(dot.source)
 
 
@@ -87,7 +87,11 @@ def _look(change: Change) -> look.Look:
     return look.BACKWARDS if there < here else {"penwidth": "2"}
 
 
-def _way(before: Place, after: Place) -> tuple[Curve, Point]:
+Way = tuple[Curve, Point, int]
+"""A curve, a point beside it, and on which side of the point the label stands: left, around, or right."""
+
+
+def _way(before: Place, after: Place) -> Way:
     """Return the curve of a change, and where its label stands."""
     (x, y), (u, v) = _at(before), _at(after)
     if before.row == after.row:
@@ -97,24 +101,25 @@ def _way(before: Place, after: Place) -> tuple[Curve, Point]:
     if step == 1:
         high = 10 if before.row == "reserved" else 0
         line = straight((x + side, y - high), (u - side, v - high))
-        return line, ((x + u) / 2, y - high - 10)
+        return line, ((x + u) / 2, y - high - 10), 0
     if step == -1 and after.row != STATES[0]:
         line = straight((x - side, y + 10), (u + side, v + 10))
-        return line, ((x + u) / 2, y + 22)
+        return line, ((x + u) / 2, y + 22), 0
     if step > 0:
         begin, end = (x + 12, y - HIGH / 2), (u - 12, v - HIGH / 2)
         curve = (begin, (x + 36, begin[1] - 28), (u - 48, end[1] - 28), end)
-        return curve, (x + ACROSS / 2, height_at(curve, x + ACROSS / 2) - 9)
+        return curve, (x + ACROSS / 2, height_at(curve, x + ACROSS / 2) - 9), 0
     deep = HIGH / 2 + 12 - 10 * step
     begin, end = (x - 30, y + HIGH / 2), (u + 40 + 8 * step, v + HIGH / 2)
-    return (begin, (x - 46, y + deep), (end[0] + 16, v + deep), end), (x + 2, y + HIGH / 2 + 12)
+    return (begin, (x - 46, y + deep), (end[0] + 16, v + deep), end), (x + 2, y + HIGH / 2 + 12), 0
 
 
-def _upright(x: float, y: float, v: float) -> tuple[Curve, Point]:
+def _upright(x: float, y: float, v: float) -> Way:
     """Return the line between two rows: straight to the next one, around what lies between them."""
     half = HIGH / 2 if v > y else -HIGH / 2
     if abs(v - y) <= DOWN:
-        return straight((x + 30, y + half), (x + 30, v - half)), (x + 36, (y + v) / 2)
-    out = x + WIDE / 2 + 44
+        line = straight((x + 30, y + half), (x + 30, v - half))
+        return (line, (x + 36, (y + v) / 2), 1) if v > y else (line, (x + 24, (y + v) / 2), -1)
+    out = x + WIDE / 2 + 20
     curve = ((x + 44, y + half), (out, y + 3 * half), (out, v - 3 * half), (x + 44, v - half))
-    return curve, (x + 84, v + DOWN * 0.53)
+    return curve, (x + 70, v + DOWN / 2), 1

@@ -304,7 +304,7 @@ def open_fence() -> Operation[None]:
     yield from _write_fence(sql.OPEN_FENCE)
 
 
-def inventory(after: tuple[str, str] | None, limit: int) -> Operation[tuple[Entry, ...]]:
+def inventory(after: Any, limit: int) -> Operation[tuple[Entry, ...]]:
     """Read a page of what a drain must wait for or explain, in order of (key, run id) (INV)."""
     check_count("limit", limit)
     if after is not None:

@@ -65,8 +65,8 @@ def judge_trace(steps: Sequence[Step]) -> Iterator[tuple[str, bool, int]]:
             continue
         key, run_id = key_and_run(step)
         if key in ended and key in after and key not in before:
-            new = Reservation(key, run_id, RESERVED, call.now, call.now)
-            yield "PRG-2", after[key] == new, number
+            fresh = Reservation(key, run_id, RESERVED, call.now, call.now)
+            yield "PRG-2", after[key] == fresh, number
         created = isinstance(step.answer, Reserved) and step.answer.created
         if created and run_id not in ended.get(key, ()):  # a run id used twice proves nothing: DUT-1
             creators[key] = creators.get(key, 0) + 1

@@ -15,9 +15,9 @@ from startonce.model.clauses import CLAUSES
 from startonce.model.errors import StartOnceError, shown
 from startonce.oracle.columns import clipped, safe
 from startonce.oracle.ledger import Verdict
-from startonce.oracle.misbehaviour import plain
 from startonce.oracle.report import Report
 from startonce.oracle.tracefile import describe
+from startonce.oracle.wire.misbehaviour import plain
 
 VERSION = 1
 LARGEST = 1024 * 1024

@@ -19,8 +19,8 @@ from startonce.oracle.wire import OWN_STEPS, WireSubject
 
 Progress = Callable[[int], None]
 
-SCHEDULES = 60
-"""Schedules of each scenario, those with the fewest preemptions first; --deep has ten times as many."""
+FEW = 10
+"""Schedules of each scenario, those with the fewest preemptions first, where it has to be quick."""
 
 MISSING = {
     "stepping": ("RSV-5", "CLM-6", "LCK-5"),
@@ -35,7 +35,7 @@ def conform(
     subject: WireSubject,
     size: Size,
     seed: int,
-    schedules: int = SCHEDULES,
+    schedules: int = interleave.LIMIT,
     progress: Progress = lambda done: None,
 ) -> Report:
     """Hold an adapter against the model. Raises `WireError` where it misbehaves, `SubjectBroken`."""
@@ -67,5 +67,8 @@ def between(subject: WireSubject, schedules: int, progress: Progress) -> Part:
             ledger.not_checked(("CLM-2",), reason)
             return Part((), None, ledger)
         done, how = raced, "races"
-    walked = Walked(how, "2 and 3 callers", done.scenarios, done.executed, done.preempted, done.executed)
+    cut = f"run, {done.cut} scenarios cut short" if done.cut else "run"
+    walked = Walked(
+        how, "2 and 3 callers", done.scenarios, done.executed, done.preempted, done.executed, cut
+    )
     return Part((walked,), None, ledger)

@@ -22,9 +22,9 @@ from startonce.model.clauses import CLAUSES
 from startonce.model.errors import StartOnceError, shown
 from startonce.oracle.baseline import Judged, Standing
 from startonce.oracle.explained import repeats
-from startonce.oracle.handshake import About
-from startonce.oracle.misbehaviour import plain
 from startonce.oracle.report import MachineRun, Report, divergence_to_json
+from startonce.oracle.wire.handshake import About
+from startonce.oracle.wire.misbehaviour import plain
 
 VERSION = 1
 LARGEST = 64 * 1024 * 1024

@@ -224,10 +224,10 @@ def _cut(text: str, width: int) -> str:
 
 def _wrapped(text: str, width: int = 80) -> list[str]:
     lines, line = [], ""
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > width:
+    for part in text.split(" "):
+        if line and len(line) + 1 + len(part) > width:
             lines.append(line)
-            line = "    " + word
+            line = "    " + part
         else:
-            line = f"{line} {word}" if line else word
+            line = f"{line} {part}" if line else part
     return [*lines, line]

@@ -9,11 +9,11 @@ from startonce.model.predicates import Step
 from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle.covering import Trace, traces
 from startonce.oracle.probes import BAD_VALUES, DISTINCT
-from startonce.oracle.requests import carried_by_all
 from startonce.oracle.scopes import EDGES
 from startonce.oracle.situations import situation
 from startonce.oracle.vectors import ABSENT, Operation, Vector, script
-from startonce.oracle.words import CORE, FENCE, LOCKS
+from startonce.oracle.wire.requests import carried_by_all
+from startonce.oracle.wire.words import CORE, FENCE, LOCKS
 
 TAKES = frozenset({"take_lock", "lock_of", "persist"})
 """The operations on run locks that an implementation has if it has any."""

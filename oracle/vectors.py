@@ -17,14 +17,14 @@ from startonce.model.interleaving import Action, IllegalAction, World, act, whol
 from startonce.model.operations import PROGRAMS, Call, Fault, UnexpectedStatement
 from startonce.model.predicates import GOES_ON, Step, judge, judge_trace
 from startonce.model.reservation import Database
-from startonce.oracle import requests
 from startonce.oracle.covering import stepped
 from startonce.oracle.history import undated
 from startonce.oracle.interleave import RACES
 from startonce.oracle.ledger import Divergence
-from startonce.oracle.serve import ended
 from startonce.oracle.situations import situation
-from startonce.oracle.words import CORE, FENCE, LOCKS
+from startonce.oracle.wire import requests
+from startonce.oracle.wire.serve import ended
+from startonce.oracle.wire.words import CORE, FENCE, LOCKS
 
 VERSION = 1
 ABSENT = "absent"

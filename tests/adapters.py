@@ -6,11 +6,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from startonce.oracle.client import Client
-from startonce.oracle.serve import Server
-from startonce.oracle.shape import validator
-from startonce.oracle.transport import Lines
 from startonce.oracle.wire import WireSubject
+from startonce.oracle.wire.client import Client
+from startonce.oracle.wire.serve import Server
+from startonce.oracle.wire.shape import validator
+from startonce.oracle.wire.transport import Lines
 
 PAGE = (Path(__file__).parent.parent / "docs" / "oracle-protocol.md").read_text("utf-8")
 

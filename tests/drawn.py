@@ -87,7 +87,8 @@ def nodes(svg: Element) -> dict[str, Element]:
 def extent(text: Element) -> Box:
     """Return the box of a text, by the widths of its font."""
     size = float(text.attrib["font-size"])
-    wide = width(text.text or "", size, text.get("font-weight") == "bold")
+    said = (text.text or "").replace("\N{NO-BREAK SPACE}", " ")
+    wide = width(said, size, text.get("font-weight") == "bold")
     x, y = float(text.attrib["x"]), float(text.attrib["y"])
     left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.get("text-anchor", "start")]
     return Box(left, y - 0.72 * size, left + wide, y + 0.21 * size)
@@ -112,6 +113,22 @@ def outline(group: Element) -> Box | None:
         return None
     across, down = zip(*points, strict=True)
     return Box(min(across), min(down), max(across), max(down))
+
+
+def along(edge: Element) -> Iterator[tuple[float, float]]:
+    """Give points along the line of an edge, close together."""
+    for path in edge.iter(f"{SVG}path"):
+        points = list(_points(path))
+        for start in range(0, len(points) - 3, 3):
+            a, b, c, d = points[start : start + 4]
+            for step in range(65):
+                t = step / 64
+                parts = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+                x, y = (
+                    sum(part * point[axis] for part, point in zip(parts, (a, b, c, d), strict=True))
+                    for axis in (0, 1)
+                )
+                yield x, y
 
 
 def page(svg: Element) -> Box:

@@ -12,6 +12,7 @@ from drawn import (
     SVG,
     Box,
     Element,
+    along,
     arrows,
     bytes_of,
     contrast,
@@ -128,6 +129,20 @@ def test_no_label_covers_another_one_or_a_box(name: str) -> None:
         for text in edge.iter(f"{SVG}text"):
             for box_of, box in boxes:
                 assert not extent(text).meets(box, 1.5), f"{text.text!r} and {box_of!r}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_runs_through_the_label_of_another_one(name: str) -> None:
+    svg = svg_of(name)
+    edges = groups(svg, "edge")
+    labels = [
+        (edge, text.text, extent(text)) for edge in edges for text in edge.iter(f"{SVG}text") if text.text
+    ]
+    for edge in edges:
+        for x, y in along(edge):
+            for other, text, box in labels:
+                struck = box.left + 2 < x < box.right - 2 and box.top + 2 < y < box.bottom - 2
+                assert other is edge or not struck, f"{title(edge)} runs through {text!r}"
 
 
 @pytest.mark.parametrize("name", NAMES)

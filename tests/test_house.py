@@ -16,7 +16,7 @@ from startonce.model.operations import CREATE, PROGRAMS, READS
 from startonce.model.predicates import registered
 from startonce.oracle.edges import BLAME, walk_statements
 from startonce.oracle.ledger import Ledger
-from startonce.oracle.mutants import MUTANTS
+from startonce.oracle.mutants import STORES
 from startonce.oracle.report import interleaving
 from startonce.oracle.scopes import STATEMENTS
 from startonce.oracle.shortest import shortest
@@ -107,7 +107,7 @@ def test_every_operation_of_the_model_is_ours_too() -> None:
 
 
 def divergence_example() -> str:
-    subject = MUTANTS["claim without the run id"].subject()
+    subject = STORES["claim without the run id"].subject()
     ledger = Ledger()
     walk_statements(subject, ledger, STATEMENTS[:1])
     found = shortest(subject, ledger.divergences["CLM-4"], "CLM-4")

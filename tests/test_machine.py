@@ -6,7 +6,7 @@ from startonce.oracle import machine
 from startonce.oracle.check import NOT_REPEATED, QUICK, everything
 from startonce.oracle.ledger import Ledger
 from startonce.oracle.machine import Tally, drive, effective_edges
-from startonce.oracle.mutants import MUTANTS
+from startonce.oracle.mutants import STORES
 from startonce.own import SqlSubject
 
 
@@ -45,7 +45,7 @@ def test_it_goes_beyond_the_walked_scopes() -> None:
 
 
 def test_a_failure_becomes_the_shortest_trace_to_it() -> None:
-    subject = MUTANTS["vanished row believed"].subject()
+    subject = STORES["vanished row believed"].subject()
     report = everything(subject, QUICK)
     (verdict,) = (v for v in report.verdicts if v.clause == "RSV-5")
     assert verdict.divergence is not None

@@ -133,7 +133,7 @@ def test_every_clause_with_a_predicate_is_shown_to_be_able_to_fail() -> None:
 
 
 def test_a_correct_implementation_follows_the_same_trace() -> None:
-    broken = MUTANTS["vanished row believed"].subject()
+    broken = STORES["vanished row believed"].subject()
     ledger = Ledger()
     walk_statements(broken, ledger, STATEMENTS[:1])
     found = shortest(broken, ledger.divergences["RSV-5"], "RSV-5")

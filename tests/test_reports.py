@@ -23,11 +23,11 @@ from startonce.oracle.baseline import BadBaseline, Baseline, Known, apply, exit_
 from startonce.oracle.check import NOT_REPEATED
 from startonce.oracle.edges import Walked
 from startonce.oracle.explained import Saved, explained
-from startonce.oracle.handshake import About
 from startonce.oracle.history import Answered, Began, Crashed, History
 from startonce.oracle.jsonlines import BadReport, CutOff, facts_of, load
 from startonce.oracle.ledger import Divergence, Ledger, Verdict
 from startonce.oracle.report import MachineRun, Report
+from startonce.oracle.wire.handshake import About
 
 R1 = Reservation("k1", "r1", State.RESERVED, 1, 1)
 R2 = R1._replace(run_id="r2")

@@ -11,7 +11,7 @@ from startonce.model.operations import Fault
 from startonce.model.reservation import EMPTY, Database, Lock, Reservation, State
 from startonce.oracle.ledger import Divergence
 from startonce.oracle.lockstep import follow
-from startonce.oracle.mutants import MUTANTS
+from startonce.oracle.mutants import STORES
 from startonce.oracle.tracefile import BadTrace, load, to_text
 from startonce.own import SqlSubject
 
@@ -44,7 +44,7 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_saved_divergence_diverges_again(tmp_path: Path) -> None:
-    subject = MUTANTS["claim without the run id"].subject()
+    subject = STORES["claim without the run id"].subject()
     actions = (
         Action("run", "A", "reserve", ("k1", "r2"), 1),
         Action("run", "B", "claim", ("k1", "r1"), 2),

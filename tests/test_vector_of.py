@@ -23,9 +23,9 @@ from startonce.oracle.interleave import Scenario, explore
 from startonce.oracle.ledger import Divergence, Ledger
 from startonce.oracle.mutants import STORES
 from startonce.oracle.probes import probe
-from startonce.oracle.serve import ended
 from startonce.oracle.shortest import shortest
 from startonce.oracle.vectors import vector_of
+from startonce.oracle.wire.serve import ended
 from startonce.own import SqlSubject
 
 

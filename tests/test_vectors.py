@@ -28,10 +28,10 @@ from startonce.model.reservation import Database
 from startonce.oracle import machine, scopes
 from startonce.oracle.history import undated
 from startonce.oracle.probes import BAD_VALUES
-from startonce.oracle.responses import ANSWERS
-from startonce.oracle.serve import ended
 from startonce.oracle.situations import situation
-from startonce.oracle.words import CORE, ERRORS, FENCE, KINDS, LOCKS, REASONS
+from startonce.oracle.wire.responses import ANSWERS
+from startonce.oracle.wire.serve import ended
+from startonce.oracle.wire.words import CORE, ERRORS, FENCE, KINDS, LOCKS, REASONS
 
 
 def test_the_files_are_not_stale() -> None:

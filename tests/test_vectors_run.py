@@ -17,7 +17,7 @@ from vectored import (
 )
 
 from startonce.oracle.mutants import STORES
-from startonce.oracle.words import CORE
+from startonce.oracle.wire.words import CORE
 from startonce.own import SqlSubject
 
 

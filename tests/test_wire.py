@@ -18,12 +18,12 @@ from startonce.oracle import machine, scopes
 from startonce.oracle.check import try_out
 from startonce.oracle.edges import walk, walk_statements
 from startonce.oracle.ledger import Ledger
-from startonce.oracle.misbehaviour import NotAskable
 from startonce.oracle.mutants import STORES
 from startonce.oracle.probes import probe
 from startonce.oracle.scopes import EDGES, STATEMENTS
-from startonce.oracle.serve import Server
 from startonce.oracle.wire import WireSubject
+from startonce.oracle.wire.misbehaviour import NotAskable
+from startonce.oracle.wire.serve import Server
 from startonce.own import SqlSubject
 
 ROW = Reservation("k1", "r1", State.RESERVED, 5, 5)

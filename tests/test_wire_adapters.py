@@ -13,12 +13,12 @@ from startonce.model.reservation import EMPTY, NOTHING, Database, Lock, State
 from startonce.oracle.check import try_out
 from startonce.oracle.edges import walk
 from startonce.oracle.ledger import Ledger
-from startonce.oracle.misbehaviour import BadResponse, NotAskable
 from startonce.oracle.probes import probe
-from startonce.oracle.responses import Told
 from startonce.oracle.subject import STEPPING
-from startonce.oracle.timeless import Times
 from startonce.oracle.wire import OWN_STEPS, WireSubject
+from startonce.oracle.wire.misbehaviour import BadResponse, NotAskable
+from startonce.oracle.wire.responses import Told
+from startonce.oracle.wire.timeless import Times
 
 # --- the adapter in the page -----------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from test_wire_page import table
 from startonce.model.errors import StartOnceError
 from startonce.model.operations import Call
 from startonce.model.reservation import EMPTY
-from startonce.oracle import misbehaviour as wrong
-from startonce.oracle.client import done
-from startonce.oracle.endpoints import Process, loopback
 from startonce.oracle.wire import WireSubject
+from startonce.oracle.wire import misbehaviour as wrong
+from startonce.oracle.wire.client import done
+from startonce.oracle.wire.endpoints import Process, loopback
 
 HELLO = {
     "protocol": 1, "implementation": "bad", "language": "Python", "version": "1", "homepage": "",
@@ -451,7 +451,7 @@ def test_a_connection_on_which_nothing_is_said(monkeypatch: pytest.MonkeyPatch) 
         while connection.recv(1000):
             pass
 
-    monkeypatch.setattr("startonce.oracle.handshake.START", 0.2)
+    monkeypatch.setattr("startonce.oracle.wire.handshake.START", 0.2)
     with listening(wait) as address, pytest.raises(wrong.Hung) as caught:
         WireSubject.attach(address, 0.2)
     assert "nothing came for request 1 (hello) in 0.2 s" in said(caught.value)

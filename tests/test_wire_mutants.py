@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from adapters import looped
 
-from startonce.oracle.misbehaviour import BadResponse
 from startonce.oracle.mutants import STARTS, STORES, found_by
-from startonce.oracle.serve import Server
 from startonce.oracle.wire import OWN_STEPS, WireSubject
+from startonce.oracle.wire.misbehaviour import BadResponse
+from startonce.oracle.wire.serve import Server
 
-NEEDS = {name: "starts" for name in STARTS}
+NEEDS = dict.fromkeys(STARTS, "starts")
 """Mutants that take a capability which is not asked for here: broken callers take whole starts."""
 
 

@@ -15,9 +15,10 @@ from adapters import PAGE, command, example, fits
 from startonce.impl import start as answers
 from startonce.model.inputs import RULES
 from startonce.model.operations import PROGRAMS, READS, Fault, Stopped
-from startonce.oracle import responses, scopes, words
-from startonce.oracle.responses import Unfit
-from startonce.oracle.shape import decoded, schema, validator
+from startonce.oracle import scopes
+from startonce.oracle.wire import responses, words
+from startonce.oracle.wire.responses import Unfit
+from startonce.oracle.wire.shape import decoded, schema, validator
 
 
 def table(name: str) -> list[list[str]]:

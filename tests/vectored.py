@@ -13,9 +13,9 @@ from startonce.model.inputs import admissible
 from startonce.model.operations import INVALID, Call, Fault, run
 from startonce.model.predicates import Step
 from startonce.model.reservation import NOTHING, Database
-from startonce.oracle.responses import read_dump
-from startonce.oracle.serve import Server
 from startonce.oracle.subject import Subject
+from startonce.oracle.wire.responses import read_dump
+from startonce.oracle.wire.serve import Server
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "vectors"

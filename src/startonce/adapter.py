@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from startonce import __version__
 from startonce.oracle.mutants import STORES
-from startonce.oracle.serve import Server, serve_port, serve_streams
+from startonce.oracle.wire.serve import Server, serve_port, serve_streams
 from startonce.own import SqlSubject
 
 

@@ -25,7 +25,6 @@ def conform(
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that the adapter may take for a message.")] = 10.0,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer examples and interleavings.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Ten times as many interleavings.")] = False,
     seed: Annotated[int, typer.Option(help="The seed of the machine.")] = 1,
     require: Annotated[
         list[str] | None,
@@ -46,7 +45,7 @@ def conform(
             usage(f"there is no clause {shown(clause)}: `startonce clauses` prints them")
     required = set(CLAUSES) if "all" in (require or []) else set(require or [])
     known = None if baseline is None else baselines.load(baseline)
-    asked = conforming.Asked(tuple(command or ()), attach, timeout, quick, deep, seed)
+    asked = conforming.Asked(tuple(command or ()), attach, timeout, quick, seed)
     with progress(conforming.work_of(asked)) as done:
         found = conforming.run(asked, done)
     report = found.report

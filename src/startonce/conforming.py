@@ -12,7 +12,7 @@ from startonce.drawing_traces import divergence_lanes
 from startonce.model.errors import StartOnceError, shown
 from startonce.model.interleaving import Action, IllegalAction
 from startonce.model.reservation import Database
-from startonce.oracle import conform, tracefile
+from startonce.oracle import conform, interleave, tracefile
 from startonce.oracle.check import WORK, Size
 from startonce.oracle.explained import Saved, explained
 from startonce.oracle.interleave import CHECK, divergence_of
@@ -38,7 +38,6 @@ class Asked(NamedTuple):
     attach: str | None = None
     timeout: float = 10.0
     quick: bool = False
-    deep: bool = False
     seed: int = 1
 
     @property
@@ -49,9 +48,7 @@ class Asked(NamedTuple):
     @property
     def schedules(self) -> int:
         """How many schedules of each scenario are run."""
-        if self.deep:
-            return conform.SCHEDULES * 10
-        return conform.SCHEDULES // 6 if self.quick else conform.SCHEDULES
+        return conform.FEW if self.quick else interleave.LIMIT
 
 
 class Conformed(NamedTuple):
@@ -113,8 +110,8 @@ def save(clause: str, divergence: Divergence, subject: str, asked: Asked, folder
     with suppress(StartOnceError):
         picture.write_bytes(render(lanes_source(divergence_lanes(divergence)), "svg"))
     adapter = ("--attach", asked.attach) if asked.attach else ("--", *asked.command)
-    there = [str(path) if path.exists() else "" for path in (trace, picture, vector)]
-    return Saved(*there, adapter)
+    drawn, pasted = (str(path) if path.exists() else "" for path in (picture, vector))
+    return Saved(str(trace), drawn, pasted, adapter)
 
 
 def again(subject: Subject, start: Database, actions: tuple[Action, ...], check: str) -> Divergence | None:

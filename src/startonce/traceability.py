@@ -1,4 +1,4 @@
-"""From a clause to where the model says it, which check holds it, which mutants die by it, where it is seen.
+"""From a clause to where the model says it, what holds it, which mutants die by it, where it is seen.
 
 Nothing here is written down twice: the cells come from what is registered, from the checks as they run,
 from the mutants and from the pictures. An empty cell fails a test.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from startonce.model.operations import PROGRAMS
-from startonce.oracle import shape
 from startonce.oracle.vector_traces import VECTORS
 from startonce.oracle.vectors import text, to_json
+from startonce.oracle.wire import shape
 
 OF_THE_WIRE = ("time", "row", "lock", "entry", "rows", "locks", "fence", "error", "stopped")
 """Definitions that vectors share with the wire, beside the answers."""

@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from startonce.oracle.misbehaviour import plain
+from startonce.oracle.wire.misbehaviour import plain
 
 
 def _whole(text: str) -> float:
@@ -32,7 +32,7 @@ def decoded(line: bytes) -> Any:
 @cache
 def schema() -> dict[str, Any]:
     """Return the definitions of the schema."""
-    text = files("startonce.oracle").joinpath("wire.schema.json").read_text("utf-8")
+    text = files("startonce.oracle.wire").joinpath("wire.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)["$defs"]
     return found
 

@@ -12,16 +12,16 @@ from typing import Any, cast
 
 from startonce.model.operations import Call, Ended, Fault
 from startonce.model.reservation import NOTHING, Database
-from startonce.oracle import misbehaviour as wrong
-from startonce.oracle import requests, responses
-from startonce.oracle.client import Client, Part, done
-from startonce.oracle.endpoints import Attached, Process
-from startonce.oracle.handshake import shake
-from startonce.oracle.held import WireHeld, WireWhole
-from startonce.oracle.responses import At
 from startonce.oracle.subject import STEPPING, Held, Subject
-from startonce.oracle.timeless import Times
-from startonce.oracle.words import CALLERS, CORE, FENCE, LOCKS
+from startonce.oracle.wire import misbehaviour as wrong
+from startonce.oracle.wire import requests, responses
+from startonce.oracle.wire.client import Client, Part, done
+from startonce.oracle.wire.endpoints import Attached, Process
+from startonce.oracle.wire.handshake import shake
+from startonce.oracle.wire.held import WireHeld, WireWhole
+from startonce.oracle.wire.responses import At
+from startonce.oracle.wire.timeless import Times
+from startonce.oracle.wire.words import CALLERS, CORE, FENCE, LOCKS
 
 OWN_STEPS = "own steps"
 """The capability of an adapter that stops before statements of its own: see `WireSubject.hold`."""

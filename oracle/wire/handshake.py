@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from startonce.model.clauses import CLAUSES
-from startonce.oracle import misbehaviour as wrong
-from startonce.oracle import requests, shape
-from startonce.oracle.client import Client, Part
-from startonce.oracle.responses import Failed, Unfit
-from startonce.oracle.words import CAPABILITIES
+from startonce.oracle.wire import misbehaviour as wrong
+from startonce.oracle.wire import requests, shape
+from startonce.oracle.wire.client import Client, Part
+from startonce.oracle.wire.responses import Failed, Unfit
+from startonce.oracle.wire.words import CAPABILITIES
 
 START = 30.0
 """Seconds, at least, that an adapter has for its first response: it may have to start a database."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from startonce.model.operations import PROGRAMS, READS, Ended, Holding, Raised, Reserved, Stopped
 from startonce.model.reservation import Database, Entry, Lock, Reservation, State
-from startonce.oracle.misbehaviour import plain
-from startonce.oracle.words import ERRORS, KINDS, LABELS, OTHER, REASONS, STARTS
+from startonce.oracle.wire.misbehaviour import plain
+from startonce.oracle.wire.words import ERRORS, KINDS, LABELS, OTHER, REASONS, STARTS
 
 _STATES = {state.value: state for state in State}
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from startonce.oracle import misbehaviour as wrong
-from startonce.oracle import requests, responses, shape
-from startonce.oracle.responses import Failed, Unfit
-from startonce.oracle.transport import LONGEST, End, Flood, Lines, Silence
+from startonce.oracle.wire import misbehaviour as wrong
+from startonce.oracle.wire import requests, responses, shape
+from startonce.oracle.wire.responses import Failed, Unfit
+from startonce.oracle.wire.transport import LONGEST, End, Flood, Lines, Silence
 
 
 class Part(NamedTuple):

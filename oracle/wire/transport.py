@@ -10,7 +10,7 @@ import select
 import time
 from collections import deque
 
-from startonce.oracle.misbehaviour import plain
+from startonce.oracle.wire.misbehaviour import plain
 
 LONGEST = 16 * 1024 * 1024
 """Bytes that one line may have."""

@@ -13,10 +13,10 @@ from typing import Any, TextIO
 
 from startonce.model.errors import name_of
 from startonce.model.operations import READS, Call, Ended, Fault, Raised
-from startonce.oracle.misbehaviour import PROTOCOL
 from startonce.oracle.subject import STEPPING, Held, Subject
 from startonce.oracle.tracefile import database_from_json
-from startonce.oracle.words import CALLERS, CAPABILITIES, ERRORS, FENCE, LOCKS, OTHER
+from startonce.oracle.wire.misbehaviour import PROTOCOL
+from startonce.oracle.wire.words import CALLERS, CAPABILITIES, ERRORS, FENCE, LOCKS, OTHER
 
 Open = Callable[[str], Subject]
 """Opens a subject on the database that another process named."""

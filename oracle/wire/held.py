@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from startonce.model.operations import Call, Ended, Fault
-from startonce.oracle import misbehaviour as wrong
-from startonce.oracle.client import Part, done
-from startonce.oracle.responses import IDLE, At
+from startonce.oracle.wire import misbehaviour as wrong
+from startonce.oracle.wire.client import Part, done
+from startonce.oracle.wire.responses import IDLE, At
 
 
 class Adapter(Protocol):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 
 from startonce.model.errors import shown
-from startonce.oracle.misbehaviour import CannotStart, WireError
-from startonce.oracle.transport import GRACE, Lines
+from startonce.oracle.wire.misbehaviour import CannotStart, WireError
+from startonce.oracle.wire.transport import GRACE, Lines
 
 
 class Process(Lines):
