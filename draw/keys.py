@@ -26,8 +26,6 @@ ASKED: Mapping[str, tuple[Any, ...]] = {
 }
 """The operations that write rows or locks, each with the arguments that concern this key and run."""
 
-LOCKS = ("no lock", "held", "ended", "cancel", "free")
-
 
 class Place(NamedTuple):
     """One state: the row and the lock, in words."""

@@ -13,6 +13,7 @@ from startonce.oracle.check import Part, Size, conclude, first_part
 from startonce.oracle.edges import Walked
 from startonce.oracle.ledger import Ledger
 from startonce.oracle.report import Report
+from startonce.oracle.reports.held import walk_reported
 from startonce.oracle.scenarios import scenarios
 from startonce.oracle.subject import STEPPING
 from startonce.oracle.wire import OWN_STEPS, WireSubject
@@ -40,12 +41,22 @@ def conform(
 ) -> Report:
     """Hold an adapter against the model. Raises `WireError` where it misbehaves, `SubjectBroken`."""
     begun = time.perf_counter()
-    parts = [first_part(subject, size, seed, progress), between(subject, schedules, progress)]
+    parts = [
+        first_part(subject, size, seed, progress),
+        reported(subject),
+        between(subject, schedules, progress),
+    ]
     able = subject.about.capabilities
     for capability, clauses in MISSING.items():
         if capability not in able:
             parts[-1].ledger.not_checked(clauses, f"the adapter has no capability {capability!r}")
     return conclude(subject, parts, seed, begun)
+
+
+def reported(subject: WireSubject) -> Part:
+    """Play the public bug reports again, as far as the adapter can."""
+    ledger = Ledger()
+    return Part(tuple(walk_reported(subject, ledger)), None, ledger)
 
 
 def between(subject: WireSubject, schedules: int, progress: Progress) -> Part:

@@ -104,7 +104,7 @@ def walk_faults(subject: Subject, ledger: Ledger) -> list[Walked]:
             for path in paths(start, operation, args):
                 edges += 1
                 effective += _writes(start, path)
-                executed += _follow(subject, ledger, start, path)
+                executed += taken(subject, ledger, start, path)
     return [Walked("faults", "1 key, each fault", states, edges, effective, executed)]
 
 
@@ -115,9 +115,11 @@ def _writes(start: Database, path: tuple[Action, ...]) -> bool:
     return world.db != start
 
 
-def _follow(subject: Subject, ledger: Ledger, start: Database, path: tuple[Action, ...]) -> bool:
+def taken(
+    subject: Subject, ledger: Ledger, start: Database, path: tuple[Action, ...], check: str = "edges"
+) -> bool:
     """Take a path; False where the subject has statements of its own in between, which no fault befalls."""
-    lockstep = Lockstep(subject, start, "edges")
+    lockstep = Lockstep(subject, start, check)
     try:
         for action in path:
             lockstep.do(action)
@@ -128,5 +130,5 @@ def _follow(subject: Subject, ledger: Ledger, start: Database, path: tuple[Actio
         return False
     finally:
         lockstep.close()
-    ledger.count(lockstep.judged, "edges")
+    ledger.count(lockstep.judged, check)
     return True

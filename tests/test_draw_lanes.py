@@ -1,9 +1,7 @@
 """Interleavings in lanes: any trace, every step in its lane, in order, with what it changed."""
 
 import random
-import re
 from collections import Counter
-from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -11,9 +9,7 @@ import pytest
 from drawn import SVG, Box, Element, arrows, drawn, extent, groups, nodes, outline, page, texts, title
 
 from startonce.checker.starts import HAZARDS, Shown, show
-from startonce.draw.automaton import lifecycle
-from startonce.draw.lanes import Actor, Lanes, Mark, Step, lanes_source
-from startonce.draw.mermaid import escaped, sequence, state_diagram
+from startonce.draw.lanes import Lanes, Mark, lanes_source
 from startonce.draw.start_lanes import NoSuchTrace, start_lanes, walk
 from startonce.draw.store_lanes import Observed, store_lanes
 from startonce.drawing import DRAIN, drain_lanes, hazard_lanes
@@ -116,6 +112,8 @@ def test_what_is_stored_is_what_the_model_says() -> None:
     assert shown is not None
     lanes = hazard_lanes(shown)
     scope = shown.hazard.scope._replace(durable=False)
+    assert lanes.stored == ("row k1", "mutex r1", "fence")
+    assert [mark.text for mark in lanes.begins] == ["no row", "not held", "open"]
     row = lanes.stored.index("row k1")
     now = lanes.begins[row].text
     for (_, _, after), step in zip(walk(scope, shown.trace), lanes.steps, strict=True):
@@ -131,7 +129,6 @@ def test_any_trace_of_starts_can_be_drawn(number: int) -> None:
     scope, trace = random_trace(number)
     lanes = start_lanes(scope, trace, "random", f"trace {number}", ["a caption"], ["an end"])
     check_drawn(lanes)
-    assert _mermaid_is_sound(sequence(lanes)) == len(trace) + 1
 
 
 def test_a_reply_that_is_lost_has_a_bar_at_its_caller() -> None:
@@ -173,6 +170,7 @@ def test_a_trace_that_the_model_does_not_have_is_refused(trace: list[Event]) -> 
 def test_a_drain_refuses_waits_and_starts_the_same_run() -> None:
     lanes = drain_lanes()
     check_drawn(lanes)
+    assert lanes.stored == ("row k1", "row k2", "lock r1", "lock r2", "fence")
     said = [(lanes.actors[step.who].name, step.text, step.answer) for step in lanes.steps]
     closed = said.index(("host", "closes the fence", ""))
     opened = said.index(("host", "opens the fence", ""))
@@ -254,84 +252,6 @@ def test_keys_from_outside_are_shown_safely() -> None:
     svg = check_drawn(lanes)
     assert "<b>" not in "".join(element.tag for element in svg.iter())
     assert all(char.isprintable() and char.isascii() for text in texts(svg) for char in text)
-    _mermaid_is_sound(sequence(lanes))
-
-
-# --- Mermaid ------------------------------------------------------------------------------------
-
-LINES = (
-    r"    title \S.*",
-    r"    (participant|actor) [as]\d+ as \S.*",
-    r"    Note over [as]\d+(,[as]\d+)?: .*",
-    r"    a\d+(->>|-x)s\d+: .*",
-)
-ENTITY = re.compile(r"#\d+;")
-
-
-def _mermaid_is_sound(text: str) -> int:
-    """Hold every line against what Mermaid reads; return how many steps and notes at the end there are."""
-    lines = text.splitlines()
-    assert lines[0] == "sequenceDiagram"
-    declared = set()
-    for line in lines[1:]:
-        assert any(re.fullmatch(pattern, line) for pattern in LINES), line
-        bare = ENTITY.sub("", line).replace("<br/>", "")
-        assert not set("#;<&%") & set(bare), line
-        head, _, _ = line.partition(":")
-        if found := re.match(r"    (?:participant|actor) (\w+)", line):
-            declared.add(found[1])
-        else:
-            assert set(re.findall(r"\b[as]\d+\b", head)) <= declared or "title" in line
-    numbers = [int(n) for line in lines for n in re.findall(r": (?:HARM<br/>)?(\d+)\. ", line)]
-    assert sorted(set(numbers)) == list(range(1, len(set(numbers)) + 1))
-    return len(set(numbers)) + sum("Note over a0,s" in line for line in lines)
-
-
-def test_what_could_mean_something_to_mermaid_is_an_entity() -> None:
-    assert escaped("a;b#c:d<e>") == "a#59;b#35;c#58;d#60;e#62;"
-    assert escaped("end") == "#101;nd"
-    assert escaped("the end") == "the end"
-    assert ENTITY.sub("", escaped(NASTY)).isprintable()
-
-
-def test_the_lifecycle_in_mermaid_is_the_lifecycle() -> None:
-    graph = lifecycle()
-    lines = state_diagram(graph).splitlines()
-    assert lines[:2] == ["stateDiagram-v2", "    direction LR"]
-    found = [re.fullmatch(r"    (\S+) --> (\S+): (\w+)", line) for line in lines[2:]]
-    named = [(m[1], m[3], m[2]) for m in found if m is not None]
-    assert len(named) == len(lines) - 2
-    assert [tuple(part.replace("[*]", "absent") for part in one) for one in named] == list(
-        graph.transitions
-    )
-
-
-def test_a_lost_reply_and_harm_are_told_in_mermaid() -> None:
-    steps_: Sequence[Step] = (
-        Step(
-            0,
-            "claim r1",
-            "writes",
-            "",
-            "reply lost",
-            changes=((0, Mark("r1 started", "started")),),
-            heard=False,
-        ),
-        Step(0, "work", "work", harm=True),
-    )
-    lanes = Lanes(
-        "n", "t: x", (), (Actor("A"),), ("row k1",), (Mark("no row", "absent"),), tuple(steps_), ("so",)
-    )
-    assert sequence(lanes).splitlines()[1:] == [
-        "    title t#58; x",
-        "    participant a0 as A",
-        "    participant s0 as row k1",
-        "    Note over s0: no row",
-        "    a0-xs0: 1. claim r1<br/>reply lost",
-        "    Note over s0: r1 started",
-        "    Note over a0: HARM<br/>2. work",
-        "    Note over a0,s0: so",
-    ]
 
 
 def test_the_scope_of_the_random_traces_reaches_every_kind_of_event() -> None:

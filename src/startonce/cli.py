@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -332,6 +334,8 @@ def _clauses(asked: list[str]) -> set[str]:
 
 def main() -> None:
     """Run the command; the exit code says how it ended."""
+    # Hypothesis keeps what it learns of Unicode in a folder: not in the one that a user stands in.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/startonce-hypothesis")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     app()
