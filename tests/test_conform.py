@@ -44,6 +44,7 @@ def test_what_was_required_and_not_checked_is_exit_3(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+@pytest.mark.long
 def test_a_broken_store_is_explained_saved_and_repeated(tmp_path: Path) -> None:
     adapter = mutant("claim without the run id")
     done = startonce(
@@ -75,6 +76,7 @@ def test_a_broken_store_is_explained_saved_and_repeated(tmp_path: Path) -> None:
     assert cases["STA-9"].result[0]._tag == "error"
 
 
+@pytest.mark.long
 def test_a_race_between_statements_of_its_own_is_found_and_repeated(tmp_path: Path) -> None:
     adapter = mutant("claim by read, then update")
     done = startonce("conform", *QUICK, "--", *adapter, cwd=tmp_path)
@@ -85,6 +87,7 @@ def test_a_race_between_statements_of_its_own_is_found_and_repeated(tmp_path: Pa
     assert again.returncode == 1, again.stdout + again.stderr
 
 
+@pytest.mark.long
 def test_a_known_failure_does_not_fail_until_it_passes_again(tmp_path: Path) -> None:
     known = {"startonce": "baseline", "version": 1, "known": [{"id": "RUN-2", "reason": "next release"}]}
     (tmp_path / "known.json").write_text(json.dumps(known), "utf-8")
