@@ -94,6 +94,7 @@ def test_what_is_built_differently_is_not_flagged(name: str, ours: Report) -> No
     subject.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

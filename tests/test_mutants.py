@@ -144,6 +144,7 @@ def test_a_correct_implementation_follows_the_same_trace() -> None:
     assert follow(SqlSubject(), found.actions, found.start) is None
 
 
+@pytest.mark.long
 def test_a_correct_implementation_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the table would say killed of anything."""
     name = "claim on any state"

@@ -53,6 +53,7 @@ def covering(scope: Scope) -> Iterator[Trace]:
                 yield (*path, label)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", singles(durable=True))
 def test_every_step_that_the_model_can_take_under_one_fault_is_taken_by_real_starts(scope: Scope) -> None:
     for trace in covering(scope):

@@ -36,6 +36,7 @@ def test_is_killed_through_the_wire(name: str, tmp_path: Path) -> None:
     held.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["claim on any state", "claim by read, then update", "long keys cut"])
 def test_is_killed_in_a_process_of_its_own(name: str) -> None:
     command = [sys.executable, "-m", "startonce.adapter", "--mutant", name]
