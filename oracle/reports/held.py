@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from startonce.model.interleaving import Action
-from startonce.model.operations import CREATE, Fault
+from startonce.model.operations import CREATE, Call, Fault
 from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle.edges import Walked
 from startonce.oracle.faulty import taken
@@ -64,6 +64,7 @@ def walk_reported(subject: Subject, ledger: Ledger) -> list[Walked]:
         used = {action.operation for action in chosen if action.do == "run"}
         used |= {needs[action.do] for action in chosen if action.do in needs}
         used |= {FAULTS for action in chosen if action.fault is not Fault.NONE or action.do == "land"}
-        if used <= able:
+        calls = (Call(a.operation, a.args, a.now) for a in chosen if a.do == "run")
+        if used <= able and all(map(subject.carries, calls)):
             executed += taken(subject, ledger, start, chosen, CHECK)
     return [Walked(CHECK, "public bug reports", every, every, every, executed)]
