@@ -21,7 +21,8 @@ from typing import Any
 
 SETTINGS = {
     "listen_addresses": "", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
-    "max_connections": "100", "shared_buffers": "32MB", "dynamic_shared_memory_type": "mmap", "log_min_messages": "fatal",
+    "max_connections": "100", "shared_buffers": "32MB", "dynamic_shared_memory_type": "mmap",
+    "log_min_messages": "fatal",
 }  # fmt: skip
 
 
