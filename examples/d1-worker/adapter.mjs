@@ -15,6 +15,7 @@ const bundle = await build({ entryPoints: [entry], ...options });
 
 const miniflare = new Miniflare({
   modules: [{ type: "ESModule", path: "worker.js", contents: bundle.outputFiles[0].text }],
+  cf: false, // nothing is fetched
   compatibilityDate: "2026-01-01",
   d1Databases: ["DB", "REPLICA"],
   handleRuntimeStdio: (_out, err) => err.pipe(process.stderr), // standard output is for responses alone

@@ -27,8 +27,8 @@ const COLUMNS: Record<string, string[]> = {
   start_fence: ["id", "closed"],
   start_reservations: ["key", "run_id", "state", "created_at", "updated_at"],
 };
-const NAMES = `SELECT name FROM sqlite_schema
-  WHERE type = 'table' AND name IN ('run_locks', 'start_fence', 'start_reservations') ORDER BY name`;
+const NAMES = `SELECT json_group_array(name) FROM sqlite_schema
+  WHERE type = 'table' AND name IN ('run_locks', 'start_fence', 'start_reservations')`;
 
 export class Witness {
   private waiting: D1PreparedStatement[] = [];
@@ -74,9 +74,10 @@ export class Witness {
     this.seen = null;
     if (look || waiting.length) {
       try {
-        const results = await this.db.batch<Values>([...waiting, statement, ...(look ? this.looks() : [])]);
+        const looking = look ? [this.look()] : [];
+        const results = await this.db.batch<Values>([...waiting, statement, ...looking]);
         this.waiting = [];
-        if (look) this.saw(results.slice(waiting.length + 1));
+        if (look) this.saw(results[waiting.length + 1]!);
         return results[waiting.length]!;
       } catch {
         await this.flush();
@@ -89,30 +90,30 @@ export class Witness {
   async dump(): Promise<Contents> {
     while (this.seen === null) {
       const { waiting } = this;
-      const results = await this.db.batch<Values>([...waiting, ...this.looks()]);
+      const results = await this.db.batch<Values>([...waiting, this.look()]);
       this.waiting = [];
-      this.saw(results.slice(waiting.length));
+      this.saw(results[waiting.length]!);
     }
     return this.seen;
   }
 
-  private looks(): D1PreparedStatement[] {
-    const all = this.tables.map((name) => `SELECT ${COLUMNS[name]} FROM ${name}`);
-    return [NAMES, ...all].map((sql) => this.db.prepare(sql));
+  /** One statement that gives the names of all tables, and the rows of those that are known. */
+  private look(): D1PreparedStatement {
+    const rows = this.tables.map(
+      (name) => `, (SELECT json_group_array(json_array(${COLUMNS[name]})) FROM ${name}) AS ${name}`,
+    );
+    return this.db.prepare(`SELECT (${NAMES}) AS names${rows.join("")}`);
   }
 
-  /** Take note of what `looks` gave: it holds if there are no other tables than were looked at. */
-  private saw([names, ...all]: D1Result<Values>[]): void {
-    const tables = names!.results.map(({ name }) => name as string);
-    if (tables.join() === this.tables.join()) this.seen = this.contents(all);
+  /** Take note of what `look` gave: it holds if there are no other tables than were looked at. */
+  private saw({ results: [found] }: D1Result<Values>): void {
+    const tables = JSON.parse(found!.names as string).sort();
+    if (tables.join() === this.tables.join()) this.seen = this.contents(found!);
     this.tables = tables;
   }
 
-  private contents(all: D1Result<Values>[]): Contents {
-    const of = (name: string) => {
-      const found = all[this.tables.indexOf(name)];
-      return found ? found.results.map((row) => COLUMNS[name]!.map((column) => row[column])) : null;
-    };
+  private contents(found: Values): Contents {
+    const of = (name: string) => (name in found ? (JSON.parse(found[name] as string) as Rows) : null);
     const fence = of("start_fence");
     const locks = of("run_locks");
     for (const lock of locks ?? []) lock[3] = lock[3] === 1;
