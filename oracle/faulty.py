@@ -12,7 +12,7 @@ from startonce.model.operations import PROGRAMS, READS, Call, Fault, upcoming
 from startonce.model.reservation import EMPTY, NOTHING, Database, Lock, Reservation, State
 from startonce.oracle.edges import Walked
 from startonce.oracle.ledger import Ledger
-from startonce.oracle.lockstep import Diverged, Lockstep
+from startonce.oracle.lockstep import take
 from startonce.oracle.subject import FAULTS, STEPPING, Subject
 
 OPERATIONS: tuple[tuple[str, tuple[object, ...]], ...] = (
@@ -119,16 +119,11 @@ def taken(
     subject: Subject, ledger: Ledger, start: Database, path: tuple[Action, ...], check: str = "edges"
 ) -> bool:
     """Take a path; False where the subject has statements of its own in between, which no fault befalls."""
-    lockstep = Lockstep(subject, start, check)
     try:
-        for action in path:
-            lockstep.do(action)
-        lockstep.finish()
-    except Diverged as diverged:
-        ledger.violated(diverged.divergence)
+        lockstep, found = take(subject, path, start, check)
     except IllegalAction:
         return False
-    finally:
-        lockstep.close()
+    if found is not None:
+        ledger.violated(found)
     ledger.count(lockstep.judged, check)
     return True

@@ -184,17 +184,27 @@ def _number(caller: str) -> int:
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(caller)
 
 
-def follow(
+def take(
     subject: Subject, actions: tuple[Action, ...], start: Database = NOTHING, check: str = "machine"
-) -> Divergence | None:
-    """Take actions one after another; give the divergence that they lead to, if any."""
+) -> tuple[Lockstep, Divergence | None]:
+    """Take actions one after another; give how far it came, and the divergence that they lead to, if any.
+
+    Raises `IllegalAction`.
+    """
     lockstep = Lockstep(subject, start, check)
     try:
         for action in actions:
             lockstep.do(action)
         lockstep.finish()
     except Diverged as diverged:
-        return diverged.divergence
+        return lockstep, diverged.divergence
     finally:
         lockstep.close()
-    return None
+    return lockstep, None
+
+
+def follow(
+    subject: Subject, actions: tuple[Action, ...], start: Database = NOTHING, check: str = "machine"
+) -> Divergence | None:
+    """Take actions one after another; give the divergence that they lead to, if any."""
+    return take(subject, actions, start, check)[1]

@@ -12,7 +12,7 @@ from startonce.model.interleaving import Action, IllegalAction, World, canonical
 from startonce.model.operations import PROGRAMS, READS, Fault, upcoming
 from startonce.model.reservation import EMPTY, NOTHING, Database
 from startonce.oracle.ledger import Divergence
-from startonce.oracle.lockstep import Diverged, Lockstep
+from startonce.oracle.lockstep import take
 from startonce.oracle.subject import DENY, FAULTS, REPLICA, STEPPING, Subject
 
 BUDGET = 60_000
@@ -142,18 +142,11 @@ def _under_way(path: tuple[Action, ...]) -> tuple[tuple[str, str], ...]:
 def _try(
     subject: Subject, start: Database, path: tuple[Action, ...], check: str
 ) -> Divergence | World | None:
-    lockstep = Lockstep(subject, start, check)
     try:
-        for action in path:
-            lockstep.do(action)
-        lockstep.finish()
-    except Diverged as diverged:
-        return diverged.divergence
+        lockstep, found = take(subject, path, start, check)
     except IllegalAction:
         return None
-    finally:
-        lockstep.close()
-    return lockstep.world
+    return found or lockstep.world
 
 
 def _actions(world: World, words: Vocabulary, now: int) -> Iterator[Action]:
